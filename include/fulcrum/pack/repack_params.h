@@ -1,0 +1,114 @@
+// What a repack kernel gets by value, how many blocks it needs, and the word by which it reports a refused scale.
+//
+// Called by host/weights.hpp (fills RepackParams, launches, reads the refusal), pack/repack.cuh (the kernels) and
+// pack/reference.hpp (the same work on host memory, with host pointers in the same struct).
+// Invariant: one RepackParams describes both directions; packing reads the checkpoint side, unpacking writes it.
+#pragma once
+#include <fulcrum/core/layout.h>
+#include <fulcrum/core/types.h>
+
+FULCRUM_NAMESPACE_BEGIN
+
+/// How a checkpoint keeps codes and scales; block36.h and modelopt.h have the bytes. compressed-tensors is `modelopt`
+/// with a reciprocal global scale (global_scale.h).
+enum class CheckpointFormat : uint8_t { block36, modelopt };
+
+/// What of a repack is compiled in.
+struct RepackKind {
+  CheckpointFormat format = CheckpointFormat::block36;
+  Layout layout;
+};
+
+/// One tensor per expert: either a bank with a fixed stride, or a table of pointers (which wins when it is not null).
+/// Kernels need bank, table and everything they point to in device memory; the CPU reference in host memory.
+struct ExpertArray {
+  void* bank = nullptr;
+  void* const* table = nullptr;  // [num_experts]
+  uint64_t expert_bytes = 0;     // stride of the bank
+};
+
+/// One matrix of every expert: the whole weight, or the gate or up half of a gate_up weight.
+struct RepackPart {
+  ExpertArray codes;   // block36: the blocks, scales included, [rows][k/64][36]; modelopt: [rows][k/2]
+  ExpertArray scales;  // block36: unused; modelopt: [rows][k/16]
+};
+
+/// A whole layer's worth of one projection.
+struct RepackParams {
+  RepackPart parts[2];            // [0] alone, or [0] gate and [1] up
+  uint32_t num_parts = 1;         // 2 makes gate_up: each part has n / 2 rows
+  uint32_t n = 0;                 // packed rows, a multiple of 16
+  uint32_t k = 0;                 // a multiple of 16; block36: of 64
+  uint32_t num_experts = 0;
+  uint64_t codes_row_bytes = 0;   // stride of the rows of `codes`: checkpoint_codes_row_bytes() when they are dense
+  uint64_t scales_row_bytes = 0;  // stride of the rows of `scales`, modelopt only
+  uint32_t codes_granule = 4;     // 16 or 4: all addresses and strides of `codes` are multiples of it
+  uint32_t scales_granule = 1;    // 16, 4 or 1, likewise for `scales`
+  void* packed = nullptr;         // [num_experts][expert_bytes(n, k)], 16-byte aligned
+  uint64_t* refusal = nullptr;    // one word, no_refusal before the launch; pack only
+};
+
+/// Bytes of a dense row of `codes` and of `scales`.
+FULCRUM_HD constexpr uint64_t checkpoint_codes_row_bytes(CheckpointFormat format, uint32_t k) {
+  return format == CheckpointFormat::block36 ? uint64_t(k / 64) * 36 : uint64_t(k / 2);
+}
+FULCRUM_HD constexpr uint64_t checkpoint_scales_row_bytes(CheckpointFormat format, uint32_t k) {
+  return format == CheckpointFormat::block36 ? 0 : uint64_t(k / scale_group);
+}
+
+/// The largest of 16, 4 and 1 that divides every address and stride whose bitwise OR is `bits`.
+FULCRUM_HD constexpr uint32_t copy_granule(uint64_t bits) { return bits % 16 == 0 ? 16 : bits % 4 == 0 ? 4 : 1; }
+
+// A block of threads repacks 64 packed rows x 512 columns: 288 checkpoint bytes a row, a multiple of 32 (one sector) and
+// of 16 (one vector), and 18,432 bytes in all, so that eight blocks fit an SM's shared memory from sm_80 on.
+inline constexpr uint32_t repack_k_units = 8;
+inline constexpr uint32_t repack_threads = 256;
+
+/// Blocks of a launch (grid.x; y and z are 1); 0 when there is nothing to do, and then nothing is launched.
+FULCRUM_HD constexpr uint64_t repack_blocks(const RepackParams& params) {
+  return uint64_t(params.num_experts) * ceil_div(params.n, group_n) *
+         ceil_div(ceil_div(params.k, unit_k), repack_k_units);
+}
+
+/// Position of a scale byte that a format refuses. `row` counts inside the part (0 gate, 1 up), `group` 16 columns.
+struct ScaleRefusal {
+  uint32_t expert = 0, part = 0, row = 0, group = 0, byte = 0;
+};
+
+/// The refusal word when nothing was refused (cudaMemsetAsync(refusal, 0xFF, 8) writes it).
+inline constexpr uint64_t no_refusal = ~uint64_t(0);
+
+// [63:48] expert, [47] part, [46:24] row, [23:8] group, [7:0] the byte: the smallest word is the first position, so an
+// atomic minimum reports the same one whatever the order of blocks.
+inline constexpr uint32_t max_repack_experts = (1u << 16) - 1;  // all ones in every field stays no_refusal
+inline constexpr uint32_t max_repack_rows = 1u << 23;
+inline constexpr uint32_t max_repack_k = scale_group << 16;
+
+FULCRUM_HD constexpr uint64_t refusal_word(const ScaleRefusal& at) {
+  return uint64_t(at.expert) << 48 | uint64_t(at.part) << 47 | uint64_t(at.row) << 24 | uint64_t(at.group) << 8 |
+         at.byte;
+}
+FULCRUM_HD constexpr ScaleRefusal scale_refusal(uint64_t word) {
+  return {uint32_t(word >> 48), uint32_t(word >> 47 & 1), uint32_t(word >> 24) & (max_repack_rows - 1),
+          uint32_t(word >> 8) & 0xFFFF, uint32_t(word & 0xFF)};
+}
+
+/// Words when the sizes or granules of `params` cannot be repacked, else null. Pointers are the caller's to check.
+FULCRUM_HD constexpr const char* illegal_repack(CheckpointFormat format, const RepackParams& params) {
+  if (params.n % unit_n != 0 || params.k % scale_group != 0) return "n and k must be multiples of 16";
+  if (format == CheckpointFormat::block36 && params.k % 64 != 0) return "block36 needs k to be a multiple of 64";
+  if (params.num_parts != 1 && params.num_parts != 2) return "a weight has one part, or gate and up";
+  if (params.num_experts > max_repack_experts) return "one repack takes at most 65,535 experts";
+  if (params.n > max_repack_rows) return "one repack takes at most 8,388,608 rows an expert";
+  if (params.k > max_repack_k) return "one repack takes a k of at most 1,048,576";
+  if (repack_blocks(params) > 0x7FFFFFFF) return "the layer needs more blocks than grid.x can count; split its experts";
+  if (params.codes_granule != 16 && params.codes_granule != 4) return "codes must be aligned to 16 or 4 bytes";
+  if (params.codes_row_bytes % params.codes_granule != 0) return "the row stride of codes is not a multiple of its granule";
+  if (format == CheckpointFormat::block36) return nullptr;
+  const uint32_t granule = params.scales_granule;
+  if (granule != 16 && granule != 4 && granule != 1) return "the granule of scales must be 16, 4 or 1 bytes";
+  if (params.scales_row_bytes % granule != 0) return "the row stride of scales is not a multiple of its granule";
+  return nullptr;
+}
+
+FULCRUM_NAMESPACE_END
