@@ -19,8 +19,8 @@ FULCRUM_NAMESPACE_BEGIN
 /// The part of a Shape that a row is keyed on: all of it but first_expert, which moves no time.
 /// Text: "projection=gate_up,n=1280,k=4096,experts=288,local_experts=288,top_k=8,dtype=f16,activation=silu".
 std::string shape_text(const Shape& shape);
-Result<Shape> parse_shape(const char* text);
-bool same_shape_key(const Shape& left, const Shape& right);
+/// Reads shape_text's form; false for a name or value that this build does not know, or one that is missing.
+bool parse_shape(const std::string& text, Shape& shape);
 
 /// How a row's time came about.
 enum class Source : uint8_t { measured, modelled };
@@ -29,11 +29,10 @@ enum class Source : uint8_t { measured, modelled };
 struct Row {
   std::string run;                 // names the provenance lines that hold for this row
   Shape shape{};
-  Layout layout{};
   uint64_t tokens_first = 0;       // the row answers for tokens_first..tokens_last
   uint64_t tokens_last = 0;
   std::string routing;             // probe, receipt, decode, uniform, trace name ...
-  Config config{};
+  Config config{};                 // its Layout is the row's
   double median_us = 0;
   double ci_low_us = 0;            // 95 % interval of the median
   double ci_high_us = 0;
@@ -50,7 +49,7 @@ struct Row {
   bool stale = false;              // set on load: the family's revision has moved since
 };
 
-/// One `# key: value` line. run is empty for lines about the file; otherwise the text form is "# <run>.<key>: value".
+/// One `# key: value` line. run is empty for lines about the file; otherwise the text form is "# <run>/<key>: value".
 struct Provenance {
   std::string run;
   std::string key;
@@ -69,7 +68,14 @@ enum class Match : uint8_t {
   other_device,    // same architecture, another SM count or shared memory size
   default_config,  // no row: the built-in default for this layout
 };
-const char* match_name(Match match);  // "Exact", "NearestTokens", "OtherDevice", "Default"
+constexpr const char* match_name(Match match) {
+  switch (match) {
+    case Match::exact: return "Exact";
+    case Match::nearest_tokens: return "NearestTokens";
+    case Match::other_device: return "OtherDevice";
+    default: return "Default";
+  }
+}
 
 /// The answer of choose(). row is null for the default, else points into the Table.
 struct Choice {
@@ -118,7 +124,11 @@ class Table {
  private:
   friend class TableReader;
   bool run_device(const std::string& run, DeviceKey& device) const;
-  double layout_loss(const DeviceKey& device, const Shape& shape, Layout layout) const;
+  bool has_run(const std::string& run) const;
+  /// 0 for rows of this very device, 1 for its architecture, 2 when (device, shape) do not fit the row.
+  int misfit(const Row& row, const DeviceKey& device, const Shape& shape) const;
+  double layout_loss(const DeviceKey& device, const Shape& shape, int tier, Layout layout) const;
+  void warn(const std::string& words);
 
   std::vector<Row> rows_;
   std::vector<Provenance> provenance_;

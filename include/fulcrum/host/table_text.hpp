@@ -1,0 +1,240 @@
+// The text form of a Table: tab-separated, readable by a spreadsheet, and strict about its own integrity.
+//
+// Included by table.hpp alone.
+//   # format: fulcrum-table 1          lines about the file; levers.<kind> lists the levers its writer knew, so that an
+//   # levers.tune: family tile_n ...   older build can tell what a lever it does not know may change
+//   # <run>/<key>: <value>             provenance of a run
+//   run <tab> kind <tab> ... <tab> check    one header row, then the rows; check: hash of the line up to it
+//   # end <rows> <hash>                hash of every byte before this line
+// Invariant: a file that was cut short or edited is refused with a line number; what a newer version added is ignored,
+// warned about, or costs its row, by what it may change.
+#pragma once
+
+#include <fulcrum/host/file.hpp>
+#include <fulcrum/host/hash.hpp>
+#include <fulcrum/host/table.hpp>
+
+FULCRUM_NAMESPACE_BEGIN
+
+namespace detail {
+
+inline constexpr const char* table_rule = "line {value}: {detail}{subject}. Restore the file, or write the table again";
+
+inline std::string config_text(const Config& config) {
+  char text[config_text_capacity];
+  (void)write_config(config, text, config_text_capacity);
+  return text;
+}
+
+inline std::string layout_text(Layout layout) {
+  return std::string("code_word=") + value_name(layout.code_word) + ",k_order=" + value_name(layout.k_order);
+}
+
+/// Thousandths, without the locale's decimal comma.
+inline std::string decimal_text(double value) {
+  const long long thousandths = std::llround(value * 1000);
+  char text[32];
+  std::snprintf(text, sizeof text, "%lld.%03lld", thousandths / 1000, thousandths % 1000);
+  return text;
+}
+
+inline bool read_count(const std::string& text, uint64_t& value) {
+  if (text.empty() || text.size() > 18) return false;  // 18 digits always fit 64 bits
+  value = 0;
+  for (const char digit : text) {
+    if (digit < '0' || digit > '9') return false;
+    value = value * 10 + static_cast<uint64_t>(digit - '0');
+  }
+  return true;
+}
+
+inline bool read_count(const std::string& text, uint32_t& value) {
+  uint64_t wide = 0;
+  if (!read_count(text, wide) || wide > 0xFFFFFFFFu) return false;
+  value = static_cast<uint32_t>(wide);
+  return true;
+}
+
+inline bool read_decimal(const std::string& text, double& value) {
+  const size_t point = text.find('.');
+  uint64_t whole = 0;
+  uint64_t part = 0;
+  if (!read_count(text.substr(0, point), whole)) return false;
+  value = static_cast<double>(whole);
+  if (point == std::string::npos) return true;
+  const std::string digits = text.substr(point + 1);
+  if (!read_count(digits, part)) return false;
+  value += static_cast<double>(part) / std::pow(10.0, static_cast<double>(digits.size()));
+  return true;
+}
+
+inline bool read_tokens(const std::string& text, Row& row) {
+  const size_t dash = text.find('-');
+  if (!read_count(text.substr(0, dash), row.tokens_first)) return false;
+  if (dash == std::string::npos) {
+    row.tokens_last = row.tokens_first;
+    return true;
+  }
+  return read_count(text.substr(dash + 1), row.tokens_last) && row.tokens_first <= row.tokens_last;
+}
+
+inline std::string one_line(std::string text) {
+  for (char& letter : text) {
+    if (letter == '\t' || letter == '\n' || letter == '\r') letter = ' ';
+  }
+  return text;
+}
+
+/// A column: how it is written and how it is read. Columns whose reading needs more than the text (config, shape) are
+/// read by TableReader.
+struct Column {
+  const char* name;
+  bool required;
+  std::string (*write)(const Row&);
+  bool (*read)(const std::string&, Row&);
+};
+
+inline const Column* table_columns(size_t& count) {
+  constexpr auto later = [](const std::string&, Row&) { return true; };
+  static const Column columns[] = {
+      {"run", true, [](const Row& r) { return one_line(r.run); }, [](const std::string& t, Row& r) { r.run = t; return !t.empty(); }},
+      {"kind", true, [](const Row&) { return std::string("gemm"); }, later},
+      {"shape", true, [](const Row& r) { return shape_text(r.shape); }, later},
+      {"layout", true, [](const Row& r) { return layout_text(layout_of(r.config)); }, later},
+      {"tokens", true,
+       [](const Row& r) {
+         const std::string first = std::to_string(r.tokens_first);
+         return r.tokens_first == r.tokens_last ? first : first + "-" + std::to_string(r.tokens_last);
+       },
+       read_tokens},
+      {"routing", true, [](const Row& r) { return one_line(r.routing); }, [](const std::string& t, Row& r) { r.routing = t; return true; }},
+      {"config", true, [](const Row& r) { return config_text(r.config); }, later},
+      {"median_us", true, [](const Row& r) { return decimal_text(r.median_us); }, [](const std::string& t, Row& r) { return read_decimal(t, r.median_us); }},
+      {"ci_low_us", false, [](const Row& r) { return decimal_text(r.ci_low_us); }, [](const std::string& t, Row& r) { return read_decimal(t, r.ci_low_us); }},
+      {"ci_high_us", false, [](const Row& r) { return decimal_text(r.ci_high_us); }, [](const std::string& t, Row& r) { return read_decimal(t, r.ci_high_us); }},
+      {"samples", false, [](const Row& r) { return std::to_string(r.samples); }, [](const std::string& t, Row& r) { return read_count(t, r.samples); }},
+      {"tflops", false, [](const Row& r) { return decimal_text(r.tflops); }, [](const std::string& t, Row& r) { return read_decimal(t, r.tflops); }},
+      {"gbps", false, [](const Row& r) { return decimal_text(r.gbps); }, [](const std::string& t, Row& r) { return read_decimal(t, r.gbps); }},
+      {"roof_percent", false, [](const Row& r) { return decimal_text(r.roof_percent); }, [](const std::string& t, Row& r) { return read_decimal(t, r.roof_percent); }},
+      {"registers", false, [](const Row& r) { return std::to_string(r.registers); }, [](const std::string& t, Row& r) { return read_count(t, r.registers); }},
+      {"shared_bytes", false, [](const Row& r) { return std::to_string(r.shared_bytes); }, [](const std::string& t, Row& r) { return read_count(t, r.shared_bytes); }},
+      {"blocks_per_sm", false, [](const Row& r) { return std::to_string(r.blocks_per_sm); }, [](const std::string& t, Row& r) { return read_count(t, r.blocks_per_sm); }},
+      {"default_us", false, [](const Row& r) { return decimal_text(r.default_us); }, [](const std::string& t, Row& r) { return read_decimal(t, r.default_us); }},
+      {"chosen", false, [](const Row& r) { return one_line(r.chosen); }, [](const std::string& t, Row& r) { r.chosen = t; return true; }},
+      {"source", true, [](const Row& r) { return std::string(r.source == Source::modelled ? "modelled" : "measured"); },
+       [](const std::string& t, Row& r) {
+         r.source = t == "modelled" ? Source::modelled : Source::measured;
+         return t == "modelled" || t == "measured";
+       }},
+  };
+  count = sizeof columns / sizeof columns[0];
+  return columns;
+}
+
+inline std::string line_check(const char* line, size_t length) {
+  Fnv64 hash;
+  hash.update(line, length);
+  return hash.hex().substr(8);  // 32 bits find an edit in one line
+}
+
+inline std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char letter : text) {
+    if (letter == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += letter;
+    }
+  }
+  return parts;
+}
+
+template <class E>
+bool read_name(const std::string& text, E& value) {
+  const ValueNames names = value_names(E{});
+  for (int32_t index = 0; index < names.count; ++index) {
+    if (text != names.names[index]) continue;
+    value = static_cast<E>(index);
+    return true;
+  }
+  return false;
+}
+
+inline const char* lever_kind_key(LeverKind kind) {
+  switch (kind) {
+    case LeverKind::layout: return "levers.layout";
+    case LeverKind::math: return "levers.math";
+    case LeverKind::tune: return "levers.tune";
+    default: return "levers.run";
+  }
+}
+
+}  // namespace detail
+
+inline std::string shape_text(const Shape& shape) {
+  return std::string("projection=") + value_name(shape.projection) + ",n=" + std::to_string(shape.n) + ",k=" + std::to_string(shape.k) +
+         ",experts=" + std::to_string(shape.experts) + ",local_experts=" + std::to_string(shape.local_experts) +
+         ",top_k=" + std::to_string(shape.top_k) + ",dtype=" + value_name(shape.dtype) + ",activation=" + value_name(shape.activation);
+}
+
+inline bool parse_shape(const std::string& text, Shape& shape) {
+  int num_read = 0;
+  for (const std::string& part : detail::split(text, ',')) {
+    const size_t equals = part.find('=');
+    const std::string name = part.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
+    const bool good = name == "projection"      ? detail::read_name(value, shape.projection)
+                      : name == "n"             ? detail::read_count(value, shape.n)
+                      : name == "k"             ? detail::read_count(value, shape.k)
+                      : name == "experts"       ? detail::read_count(value, shape.experts)
+                      : name == "local_experts" ? detail::read_count(value, shape.local_experts)
+                      : name == "top_k"         ? detail::read_count(value, shape.top_k)
+                      : name == "dtype"         ? detail::read_name(value, shape.dtype)
+                      : name == "activation"    ? detail::read_name(value, shape.activation)
+                                                : false;
+    if (!good) return false;
+    ++num_read;
+  }
+  return num_read == 8;
+}
+
+inline std::string Table::to_text() const {
+  std::string text = "# format: fulcrum-table 1\n# version: " FULCRUM_VERSION_TEXT "\n";
+  for (const LeverKind kind : {LeverKind::layout, LeverKind::math, LeverKind::tune, LeverKind::run}) {
+    text += std::string("# ") + detail::lever_kind_key(kind) + ":";
+    for (const LeverInfo& lever : lever_infos) {
+      if (lever.kind == kind) text += std::string(" ") + lever.name;
+    }
+    text += "\n";
+  }
+  for (const Provenance& line : provenance_) {
+    text += "# " + (line.run.empty() ? line.key : line.run + "/" + line.key) + ": " + line.value + "\n";
+  }
+  size_t num_columns = 0;
+  const detail::Column* columns = detail::table_columns(num_columns);
+  for (size_t column = 0; column < num_columns; ++column) text += std::string(columns[column].name) + "\t";
+  text += "check\n";
+  for (const Row& row : rows_) {
+    std::string line;
+    for (size_t column = 0; column < num_columns; ++column) line += (column > 0 ? "\t" : "") + columns[column].write(row);
+    text += line + "\t" + detail::line_check(line.data(), line.size()) + "\n";
+  }
+  Fnv64 hash;
+  hash.update(text.data(), text.size());
+  return text + "# end " + std::to_string(rows_.size()) + " " + hash.hex() + "\n";
+}
+
+inline Status Table::write(const char* path) const {
+  return publish_file(path, std::string(path) + ".tmp." + std::to_string(::getpid()), to_text());
+}
+
+inline Result<Table> Table::load(const char* path) {
+  std::string text;
+  const Status status = read_file(path, text);
+  if (!status.ok()) return status;
+  return parse(text.data(), text.size());
+}
+
+FULCRUM_NAMESPACE_END
+
+#include <fulcrum/host/table_reader.hpp>
