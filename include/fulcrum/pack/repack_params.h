@@ -13,6 +13,8 @@ FULCRUM_NAMESPACE_BEGIN
 /// with a reciprocal global scale (global_scale.h).
 enum class CheckpointFormat : uint8_t { block36, modelopt };
 
+enum class RepackDirection : uint8_t { pack, unpack };
+
 /// What of a repack is compiled in.
 struct RepackKind {
   CheckpointFormat format = CheckpointFormat::block36;
@@ -63,6 +65,11 @@ FULCRUM_HD constexpr uint32_t copy_granule(uint64_t bits) { return bits % 16 == 
 // of 16 (one vector), and 18,432 bytes in all, so that eight blocks fit an SM's shared memory from sm_80 on.
 inline constexpr uint32_t repack_k_units = 8;
 inline constexpr uint32_t repack_threads = 256;
+
+// Rows lie 304 bytes apart in shared memory (dynamic): a multiple of 16 for vector copies, and 76 words = 12 mod 32, so
+// that the eight rows a warp reads two words of (0, 12, 24, 4, 16, 28, 8, 20) meet no bank twice.
+inline constexpr uint32_t repack_row_pitch = 304;
+inline constexpr uint32_t repack_shared_bytes = group_n * repack_row_pitch;
 
 /// Blocks of a launch (grid.x; y and z are 1); 0 when there is nothing to do, and then nothing is launched.
 FULCRUM_HD constexpr uint64_t repack_blocks(const RepackParams& params) {
