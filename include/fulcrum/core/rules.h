@@ -1,0 +1,100 @@
+// Legality, written once: illegal_reason(...) returns the words why a Config cannot be, or null when it can.
+// static_assert in kernels, the CLI, the tuner and codegen all take it from here.
+#pragma once
+#include <fulcrum/core/config.h>
+#include <fulcrum/core/shared_memory.h>
+
+FULCRUM_NAMESPACE_BEGIN
+
+FULCRUM_HD constexpr bool is_power_of_2(int32_t value) { return value > 0 && (value & (value - 1)) == 0; }
+
+// f32 accumulators of one thread: a warp's 16 x 8 tile takes four.
+FULCRUM_HD constexpr int32_t accumulators(const Config& config) {
+  return config.tile_n / 16 / config.warps_n * (config.tile_m / 8 / config.warps_m) * 4;
+}
+
+// Registers that a thread may use: the cap if there is one, else what the blocks per SM leave, at most 255 as always.
+FULCRUM_HD constexpr int32_t register_limit(const Config& config) {
+  if (config.register_cap > 0) return config.register_cap;
+  const int32_t blocks = max_of(config.min_blocks, 1);
+  // registers are handed out to warps in steps of 8 a thread
+  return min_of(255, int32_t(sm_registers / (block_threads(config) * uint32_t(blocks))) / 8 * 8);
+}
+
+namespace rules {
+
+FULCRUM_HD constexpr const char* tile_reason(const Config& c) {
+  if (c.tile_n < 64 || c.tile_n > 512 || c.tile_n % 64 != 0) return "tile_n is a multiple of 64 from 64 to 512";
+  if (c.tile_m < 8 || c.tile_m > 256 || c.tile_m % 8 != 0) return "tile_m is a multiple of 8 from 8 to 256";
+  if (c.tile_k != 64 && c.tile_k != 128 && c.tile_k != 256) return "tile_k is 64, 128 or 256";
+  if (!is_power_of_2(c.warps_n) || c.tile_n % (16 * c.warps_n) != 0)
+    return "warps_n is a power of two, and each of its warps owns whole units of 16 outputs";
+  if (!is_power_of_2(c.warps_m) || c.tile_m % (8 * c.warps_m) != 0)
+    return "warps_m is a power of two, and each of its warps owns whole groups of 8 tokens";
+  if (c.warps_n * c.warps_m > 16) return "at most 16 consumer warps";
+  if (accumulators(c) > 128) return "more than 128 accumulators a thread leave too few registers for operands";
+  if (c.tile_n / 16 / c.warps_n > 8) return "a warp owns at most 8 units of 16 outputs";
+  return nullptr;
+}
+
+FULCRUM_HD constexpr const char* token_reason(const Config& c) {
+  if (c.token_granularity < 8 || c.token_granularity % (8 * c.warps_m) != 0)
+    return "token_granularity is a multiple of 8 tokens for each of warps_m";
+  if (c.tile_m % c.token_granularity != 0) return "tile_m is a multiple of token_granularity";
+  if (c.tile_m / c.token_granularity > 8) return "more than 8 token counts (tile_m / token_granularity) make too much code";
+  if (c.token_pad < 0 || c.token_pad > 128 || c.token_pad % 16 != 0)
+    return "token_pad is a multiple of 16 bytes, so that rows stay aligned for 16-byte copies, at most 128";
+  return nullptr;
+}
+
+FULCRUM_HD constexpr const char* resource_reason(const Config& c, Arch arch) {
+  if (c.stages < 2 || c.stages > 16) return "stages is 2 to 16";
+  if (c.min_blocks < 0 || c.min_blocks > 16) return "min_blocks is 0 to 16";
+  if (c.register_cap != 0 && (c.register_cap < 32 || c.register_cap > 255)) return "register_cap is 0 or 32 to 255";
+  if (c.register_cap != 0 && c.min_blocks != 0)
+    return "register_cap and min_blocks both set the register limit: set min_blocks=0 with a cap";
+  if (uint32_t(register_limit(c)) * block_threads(c) > sm_registers) return "register_cap times threads is more than an SM has";
+  if (register_limit(c) < accumulators(c) + 40)
+    return "the register limit leaves fewer than 40 registers beside the accumulators";
+  const ArchLimits limits = arch_limits(arch);
+  const uint32_t bytes = shared_memory(c).total_bytes;
+  if (bytes > limits.block_shared_bytes) return "the stages need more shared memory than a block of this architecture may use";
+  const uint32_t blocks = uint32_t(max_of(c.min_blocks, 1));
+  if (blocks * (bytes + reserved_shared_bytes) > limits.sm_shared_bytes)
+    return "min_blocks blocks need more shared memory than an SM of this architecture has";
+  if (blocks * block_threads(c) > limits.sm_threads) return "min_blocks blocks are more threads than an SM of this architecture has";
+  return nullptr;
+}
+
+}  // namespace rules
+
+// Can this Config be compiled for `arch` and `kind`?
+FULCRUM_HD constexpr const char* illegal_reason(const Config& c, Arch arch, KernelKind kind) {
+  if (arch_name(arch) == nullptr) return "the mma_sync family runs on sm_80, 86, 89, 90a, 100a, 103a, 120a and 121a";
+  if (const char* reason = rules::tile_reason(c)) return reason;
+  if (const char* reason = rules::token_reason(c)) return reason;
+  if (c.copy == Copy::bulk && arch.cc < 90) return "copy=bulk needs sm_90 or later";
+  if (c.code_word == CodeWord::f16 && kind.dtype != DType::f16) return "code_word=f16 serves f16 token rows only";
+  if (c.code_word == CodeWord::bf16 && kind.dtype != DType::bf16) return "code_word=bf16 serves bf16 token rows only";
+  if (c.dequant == Dequant::prmt && c.code_word != CodeWord::plain) return "dequant=prmt reads plain nibbles only";
+  if (kind.activation != Activation::none && !kind.gate_up) return "an activation needs a gate_up projection";
+  return rules::resource_reason(c, arch);
+}
+
+// Can it compute this Shape?
+FULCRUM_HD constexpr const char* illegal_reason(const Config& c, Arch arch, const Shape& shape) {
+  if (shape.n == 0 || shape.n % unit_n != 0) return "n is a positive multiple of 16";
+  if (shape.k == 0 || shape.k % scale_group != 0) return "k is a positive multiple of 16";
+  if (shape.local_experts == 0 || uint64_t(shape.first_expert) + shape.local_experts > shape.experts)
+    return "local experts lie inside the experts, and there is at least one";
+  if (shape.experts > 1024) return "at most 1024 experts";
+  if (shape.top_k == 0 || shape.top_k > 32) return "top_k is 1 to 32";
+  if (shape.activation != Activation::none && shape.projection != Projection::gate_up)
+    return "an activation needs a gate_up projection";
+  return illegal_reason(c, arch, kernel_kind(shape));
+}
+
+// Revision of the device code of a family: rows of tables made with another one are stale.
+FULCRUM_HD constexpr int32_t family_revision(Family) { return 1; }
+
+FULCRUM_NAMESPACE_END

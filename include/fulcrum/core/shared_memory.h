@@ -1,0 +1,61 @@
+// Shared memory of a block, computed once: the host asks for shared_memory(...).total_bytes, kernels take every address from it.
+//
+//   [stages] stage:  tokens [tile_m][tile_k * 2 + token_pad] bytes, then weights [tile_n/64][tile_k/64][4 units][576]
+//   [stages] WorkItem of the tile that starts in the stage
+//   [stages] full and empty mbarriers (bulk copies only)
+//   [2][tile_m] row indices and one ticket (cp_async only)
+#pragma once
+#include <fulcrum/core/config.h>
+#include <fulcrum/core/params.h>
+
+FULCRUM_NAMESPACE_BEGIN
+
+// What consumers need to know of a tile; `num_rows` 0 ends the kernel.
+struct alignas(16) WorkItem {
+  int32_t expert;
+  int32_t n_tile;
+  int32_t row_begin;
+  int32_t num_rows;
+};
+
+struct SharedMemory {
+  uint32_t token_row_bytes;  // pitch of a token row
+  uint32_t token_bytes;      // of a stage
+  uint32_t weight_bytes;     // of a stage
+  uint32_t stage_bytes;
+  uint32_t items_offset;
+  uint32_t full_offset, empty_offset;
+  uint32_t rows_offset, ticket_offset;
+  uint32_t total_bytes;
+};
+
+FULCRUM_HD constexpr SharedMemory shared_memory(const Config& config) {
+  SharedMemory s{};
+  const uint32_t stages = uint32_t(config.stages), tile_m = uint32_t(config.tile_m);
+  s.token_row_bytes = uint32_t(config.tile_k) * 2 + uint32_t(config.token_pad);
+  s.token_bytes = tile_m * s.token_row_bytes;
+  s.weight_bytes = uint32_t(config.tile_n) / group_n * (uint32_t(config.tile_k) / unit_k) * group_bytes;
+  s.stage_bytes = s.token_bytes + s.weight_bytes;
+  s.items_offset = stages * s.stage_bytes;
+  uint32_t end = s.items_offset + stages * uint32_t(sizeof(WorkItem));
+  if (config.copy == Copy::bulk) {
+    s.full_offset = end;
+    s.empty_offset = end + stages * 8;  // an mbarrier is 8 bytes
+    end += stages * 16;
+  } else {
+    s.rows_offset = end;
+    s.ticket_offset = end + 2 * tile_m * 4;
+    end = s.ticket_offset + 4;
+  }
+  s.total_bytes = round_up(end, 16u);
+  return s;
+}
+
+FULCRUM_HD constexpr uint32_t consumer_warps(const Config& config) { return uint32_t(config.warps_n * config.warps_m); }
+
+// Bulk copies have a warp of their own that issues them.
+FULCRUM_HD constexpr uint32_t block_threads(const Config& config) {
+  return 32 * (consumer_warps(config) + (config.copy == Copy::bulk ? 1 : 0));
+}
+
+FULCRUM_NAMESPACE_END

@@ -1,0 +1,136 @@
+// The portable family (sm_80 and later): grouped GEMM on mma.sync m16n8k16, weights as its first operand.
+//
+// A block takes tiles of tile_n outputs x up to tile_m tokens of one expert. Stages of tile_k columns (packed weights
+// and token rows) stream through a shared-memory ring that never drains between tiles; each warp turns its units of
+// weights into 16-bit fragments in registers and multiplies them with its blocks of 8 tokens, skipping those past the
+// tile's rows in steps of token_granularity.
+#pragma once
+#include <fulcrum/core/rules.h>
+#include <fulcrum/ptx/mma_sync.cuh>
+#include <fulcrum/tile/epilogue.cuh>
+#include <fulcrum/tile/ring_bulk.cuh>
+#include <fulcrum/tile/ring_cp_async.cuh>
+#include <fulcrum/tile/weights.cuh>
+
+FULCRUM_NAMESPACE_BEGIN
+
+template <class V>
+class MmaSync {
+ public:
+  FULCRUM_DEVICE static void run(const Params& params) {
+    const SharedAddress shared = ptx::dynamic_shared();
+    const uint32_t warp = ptx::warp_index();
+    if constexpr (V::config.copy == Copy::bulk) {
+      BulkRing<V> ring(params, shared);
+      if (warp == BulkRing<V>::producer_warp)
+        ring.produce();
+      else
+        MmaSync(params, warp).consume(ring);
+    } else {
+      CpAsyncRing<V> ring(params, shared);
+      MmaSync(params, warp).consume(ring);
+    }
+  }
+
+ private:
+  static constexpr int units = WeightReader<V>::warp_units;                // of 16 outputs, owned by a warp
+  static constexpr int blocks = V::config.tile_m / 8 / V::config.warps_m;  // of 8 tokens, at most, for a warp
+  static constexpr int step_units = WeightReader<V>::step_units;           // of 64 columns, in a stage
+  static constexpr uint32_t token_bytes = shared_memory(V::config).token_bytes;
+
+  using Accumulators = float[units][blocks][4];
+
+  FULCRUM_DEVICE MmaSync(const Params& params, uint32_t warp)
+      : params_(params),
+        first_unit_(warp % uint32_t(V::config.warps_n) * uint32_t(units)),
+        first_block_(warp / uint32_t(V::config.warps_n)) {}
+
+  template <class Ring>
+  FULCRUM_DEVICE void consume(Ring& ring) const {
+    const uint32_t k_units = ceil_div(params_.k, unit_k);
+    Accumulators acc;
+    WorkItem item{};
+    uint32_t k_unit = 0;
+    for (;;) {  // one pass a stage, on across tiles
+      const SharedAddress stage = ring.wait();
+      if (k_unit == 0) {
+        item = ring.item();
+        if (item.num_rows == 0) return;
+        clear(acc);
+      }
+      multiply(stage, item.num_rows, k_units - k_unit, acc);
+      ring.release();
+      k_unit += step_units;
+      if (k_unit >= k_units) {
+        store(item, acc);
+        k_unit = 0;
+      }
+    }
+  }
+
+  FULCRUM_DEVICE static void clear(Accumulators& acc) {
+#pragma unroll
+    for (int u = 0; u < units; ++u)
+#pragma unroll
+      for (int j = 0; j < blocks; ++j)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) acc[u][j][i] = 0.0f;
+  }
+
+  // acc[unit][block of 8 tokens] += the stage's weights x its tokens; `k_units` of 64 columns are left in the tile.
+  FULCRUM_DEVICE void multiply(SharedAddress stage, int32_t num_rows, uint32_t k_units, Accumulators& acc) const {
+#pragma unroll
+    for (int kk = 0; kk < step_units; ++kk) {
+      if (kk > 0 && uint32_t(kk) >= k_units) break;  // the last stage may hold fewer units
+      UnitWords words[units];
+#pragma unroll
+      for (int u = 0; u < units; ++u)
+        words[u] = weights_.load(stage + token_bytes + weights_.unit_offset(first_unit_, u, kk));
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {  // k32 blocks of the unit
+        uint32_t b[blocks][2][2];
+#pragma unroll
+        for (int j = 0; j < blocks; ++j)
+          if (is_active(j, num_rows))
+            tokens_.fragments(stage, token_block(j), uint32_t(kk) * unit_k + uint32_t(half) * 32, b[j]);
+#pragma unroll
+        for (int u = 0; u < units; ++u) {
+          uint32_t a[2][4];
+          weights_.fragments(words[u], half, a);
+#pragma unroll
+          for (int i = 0; i < 2; ++i)
+#pragma unroll
+            for (int j = 0; j < blocks; ++j)
+              if (is_active(j, num_rows)) ptx::mma_m16n8k16<V::kind.dtype>(acc[u][j], a[i], b[j][i][0], b[j][i][1]);
+        }
+      }
+    }
+  }
+
+  FULCRUM_DEVICE void store(const WorkItem& item, const Accumulators& acc) const {
+    const Epilogue<V> epilogue(params_, item);
+    const uint32_t tile_unit = uint32_t(item.n_tile) * uint32_t(V::config.tile_n / int(unit_n)) + first_unit_;
+#pragma unroll
+    for (int u = 0; u < units; ++u)
+#pragma unroll
+      for (int j = 0; j < blocks; ++j) epilogue.store(acc[u][j], tile_unit + uint32_t(u), token_block(j));
+  }
+
+  // Warps along m take turns at the tile's blocks of 8 tokens, so that a short tile loads them evenly.
+  FULCRUM_DEVICE uint32_t token_block(int j) const { return uint32_t(j * V::config.warps_m) + first_block_; }
+
+  // Is the warp's block j among the tile's tokens, rounded up to the granularity? The first granule always is, and a
+  // rule makes the answer the same for all warps.
+  FULCRUM_DEVICE static bool is_active(int j, int32_t num_rows) {
+    const int first_row = j * 8 * V::config.warps_m / V::config.token_granularity * V::config.token_granularity;
+    return first_row == 0 || first_row < num_rows;
+  }
+
+  const Params& params_;
+  WeightReader<V> weights_;
+  TokenReader<V> tokens_;
+  uint32_t first_unit_;   // of the warp in the tile, units of 16 outputs
+  uint32_t first_block_;  // of the warp in the tile, blocks of 8 tokens
+};
+
+FULCRUM_NAMESPACE_END

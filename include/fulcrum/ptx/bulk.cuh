@@ -1,0 +1,22 @@
+// One-dimensional bulk copies (sm_90): the copy engine moves a contiguous run and reports its bytes to an mbarrier.
+#pragma once
+#include <fulcrum/ptx/ldst.cuh>
+
+FULCRUM_NAMESPACE_BEGIN
+
+namespace ptx {
+
+// Global to shared memory; addresses 16-byte aligned, `bytes` a positive multiple of 16.
+FULCRUM_DEVICE void cp_async_bulk_shared_global(SharedAddress to, GlobalAddress<const uint8_t> from, uint32_t bytes,
+                                                SharedAddress barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to.value),
+               "l"(from.pointer), "r"(bytes), "r"(barrier.value)
+               : "memory");
+}
+
+// Orders this thread's ordinary shared-memory accesses before later ones of the copy engine.
+FULCRUM_DEVICE void fence_proxy_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+}  // namespace ptx
+
+FULCRUM_NAMESPACE_END

@@ -1,0 +1,39 @@
+// Where a thread is (block, warp, lane), and how threads meet: barriers, warp votes and shuffles.
+#pragma once
+#include <fulcrum/core/types.h>
+
+FULCRUM_NAMESPACE_BEGIN
+
+namespace ptx {
+
+inline constexpr uint32_t full_warp = 0xFFFFFFFFu;
+
+FULCRUM_DEVICE uint32_t thread_index() { return threadIdx.x; }
+FULCRUM_DEVICE uint32_t block_index() { return blockIdx.x; }
+FULCRUM_DEVICE uint32_t num_blocks() { return gridDim.x; }
+FULCRUM_DEVICE uint32_t num_threads() { return blockDim.x; }
+FULCRUM_DEVICE uint32_t lane_index() { return threadIdx.x % 32; }
+
+// The warp's index as a value that the compiler knows to be the same in all its lanes.
+FULCRUM_DEVICE uint32_t warp_index() { return __shfl_sync(full_warp, threadIdx.x / 32, 0); }
+
+// Every thread of the block arrives and waits; orders their shared and global accesses.
+FULCRUM_DEVICE void barrier_sync() { __syncthreads(); }
+
+// The threads of one warp meet; orders their memory accesses.
+FULCRUM_DEVICE void bar_warp_sync() { __syncwarp(); }
+
+FULCRUM_DEVICE uint32_t ballot(bool predicate) { return __ballot_sync(full_warp, predicate); }
+
+// Lanes whose value equals this lane's.
+FULCRUM_DEVICE uint32_t match_any(uint32_t value) { return __match_any_sync(full_warp, value); }
+
+FULCRUM_DEVICE uint32_t shfl_idx(uint32_t value, uint32_t lane) { return __shfl_sync(full_warp, value, lane); }
+FULCRUM_DEVICE uint32_t shfl_up(uint32_t value, uint32_t delta) { return __shfl_up_sync(full_warp, value, delta); }
+FULCRUM_DEVICE uint32_t shfl_bfly(uint32_t value, uint32_t mask) { return __shfl_xor_sync(full_warp, value, mask); }
+
+FULCRUM_DEVICE uint32_t popc(uint32_t value) { return uint32_t(__popc(int(value))); }
+
+}  // namespace ptx
+
+FULCRUM_NAMESPACE_END

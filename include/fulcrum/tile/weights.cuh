@@ -1,0 +1,71 @@
+// Weights of a warp in a stage: from packed units in shared memory to the first operand's fragments.
+// The order of k inside a unit decides which columns an mma multiplies; tile/tokens.cuh reads tokens in the same order.
+#pragma once
+#include <fulcrum/core/layout.h>
+#include <fulcrum/ptx/ldst.cuh>
+#include <fulcrum/ptx/sync.cuh>
+#include <fulcrum/tile/dequant.cuh>
+
+FULCRUM_NAMESPACE_BEGIN
+
+// The registers of one unit that a lane owns: four code words and the scale words of its row pair.
+struct UnitWords {
+  uint32_t codes[4];
+  uint32_t scales[2];
+};
+
+template <class V>
+struct WeightReader {
+  static constexpr bool natural = V::config.k_order == KOrder::natural;
+  static constexpr int warp_units = V::config.tile_n / int(unit_n) / V::config.warps_n;
+  static constexpr int step_units = V::config.tile_k / int(unit_k);
+
+  Dequantizer<V::kind.dtype, V::config.code_word, V::config.dequant> dequantize;
+
+  // Byte offset in a stage's weights ([n group][k unit][unit of group][576]) of the warp's unit u at k unit kk.
+  FULCRUM_DEVICE static uint32_t unit_offset(uint32_t first_unit, int u, int kk) {
+    const uint32_t unit = first_unit + uint32_t(u);
+    return (unit / group_units * uint32_t(step_units) + uint32_t(kk)) * group_bytes + unit % group_units * unit_bytes;
+  }
+
+  // One 16-byte and one 8-byte load (4-byte with permuted k, where a lane needs the scales of its own columns only).
+  FULCRUM_DEVICE static UnitWords load(SharedAddress unit) {
+    const uint32_t lane = ptx::lane_index(), r = lane / 4;
+    const Vec4 codes = ptx::ld_shared_v4(unit + lane * 16);
+    UnitWords words{{codes.x, codes.y, codes.z, codes.w}, {0, 0}};
+    if constexpr (natural) {
+      const Vec2 scales = ptx::ld_shared_v2(unit + unit_code_bytes + r * 8);
+      words.scales[0] = scales.x;
+      words.scales[1] = scales.y;
+    } else {
+      words.scales[0] = ptx::ld_shared_u32(unit + unit_code_bytes + r * 8 + lane % 4 / 2 * 4);
+    }
+    return words;
+  }
+
+  // Fragments of the two mma steps of k32 block `half` (0, 1) of a unit.
+  FULCRUM_DEVICE void fragments(const UnitWords& words, int half, uint32_t (&a)[2][4]) const {
+    if constexpr (natural) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {  // words 2 half and 2 half + 1 are k16 steps, one scale group each
+        const uint32_t scales = dequantize.scale_pair(words.scales[half], i);
+        dequantize(words.codes[2 * half + i], ptx::mov_low_x2(scales), ptx::mov_high_x2(scales), a[i]);
+      }
+    } else {
+      const uint32_t scales = dequantize.scale_pair(words.scales[0], half);
+      uint32_t row[4], row_8[4];  // [slot]: columns 8c + 2 slot of rows r and r + 8
+      const uint32_t low = ptx::mov_low_x2(scales), high = ptx::mov_high_x2(scales);
+      dequantize(words.codes[2 * half], low, low, row);
+      dequantize(words.codes[2 * half + 1], high, high, row_8);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        a[i][0] = row[2 * i];
+        a[i][1] = row_8[2 * i];
+        a[i][2] = row[2 * i + 1];
+        a[i][3] = row_8[2 * i + 1];
+      }
+    }
+  }
+};
+
+FULCRUM_NAMESPACE_END
