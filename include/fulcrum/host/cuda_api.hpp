@@ -70,6 +70,11 @@ inline Status foreign_error() {
   return status;
 }
 
+/// Is it the error of a kernel that has no machine code for the device?
+inline bool is_missing_code(const Status& status) {
+  return status.cuda == cudaErrorNoKernelImageForDevice || status.cuda == cudaErrorInvalidDeviceFunction;
+}
+
 // ---- devices
 
 inline Result<int> num_devices() {
