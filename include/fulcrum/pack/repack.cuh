@@ -5,7 +5,7 @@
 // Invariant: equal, bit for bit, to reference::pack and reference::unpack; each block moves its rows through shared
 // memory once, reads and writes global memory in whole sectors, and depends on no other block.
 #pragma once
-#include <fulcrum/pack/repack_tile.cuh>
+#include <fulcrum/pack/repack_rows.cuh>
 #include <fulcrum/ptx/atom.cuh>
 
 FULCRUM_NAMESPACE_BEGIN

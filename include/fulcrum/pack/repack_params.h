@@ -1,4 +1,4 @@
-// What a repack kernel gets by value, how many blocks it needs, and the word by which it reports a refused scale.
+// What a repack kernel gets by value, how its blocks divide a layer, and the word by which it reports a refused scale.
 //
 // Called by host/weights.hpp (fills RepackParams, launches, reads the refusal), pack/repack.cuh (the kernels) and
 // pack/reference.hpp (the same work on host memory, with host pointers in the same struct).
@@ -75,6 +75,41 @@ inline constexpr uint32_t repack_shared_bytes = group_n * repack_row_pitch;
 FULCRUM_HD constexpr uint64_t repack_blocks(const RepackParams& params) {
   return uint64_t(params.num_experts) * ceil_div(params.n, group_n) *
          ceil_div(ceil_div(params.k, unit_k), repack_k_units);
+}
+
+/// Consecutive blocks are neighbours along k, then along n: they write one run of packed bytes.
+struct RepackTile {
+  uint32_t expert, first_row, first_k_unit;
+  uint32_t num_units;    // of 16 rows, 1 to 4
+  uint32_t num_k_units;  // of 64 columns, 1 to repack_k_units
+  uint32_t reciprocal;   // ceil(256 / num_units)
+
+  /// A tile's units follow one another in packed memory, [k unit][unit]. The product is below (unit / num_units) * 256
+  /// + 32, so the shift divides exactly for the 32 units there are.
+  FULCRUM_HD constexpr uint32_t k_unit(uint32_t unit) const { return unit * reciprocal >> 8; }
+  FULCRUM_HD constexpr uint32_t first_unit_row(uint32_t unit) const {
+    return (unit - k_unit(unit) * num_units) * unit_n;
+  }
+};
+
+FULCRUM_HD constexpr RepackTile repack_tile(const RepackParams& params, uint32_t block) {
+  const uint32_t k_units = ceil_div(params.k, unit_k), k_tiles = ceil_div(k_units, repack_k_units);
+  const uint32_t groups = ceil_div(params.n, group_n);
+  const uint32_t k_tile = block % k_tiles, group = block / k_tiles % groups;
+  const uint32_t first_k_unit = k_tile * repack_k_units, num_units = units_in_group(params.n, group);
+  return {block / k_tiles / groups, group * group_n, first_k_unit, num_units,
+          min_of(repack_k_units, k_units - first_k_unit), ceil_div(256u, num_units)};
+}
+
+/// Where a packed row comes from.
+struct CheckpointRow {
+  uint32_t part, row;
+};
+
+/// Inverse of packed_row() for a weight of one or two parts.
+FULCRUM_HD constexpr CheckpointRow checkpoint_row(uint32_t num_parts, uint32_t packed) {
+  if (num_parts == 1) return {0, packed};
+  return {packed / 8 % 2, packed / 16 * 8 + packed % 8};
 }
 
 /// Position of a scale byte that a format refuses. `row` counts inside the part (0 gate, 1 up), `group` 16 columns.

@@ -1,6 +1,6 @@
-// What one block of a repack kernel works on, and the copies of its checkpoint rows between global and shared memory.
+// The copies of one block's checkpoint rows between global and shared memory, 16, 4 or 1 bytes at a time.
 //
-// Called by repack.cuh, in both directions.
+// Called by repack.cuh, in both directions; a RepackTile says which rows and columns.
 // Invariant: shared memory holds [64 packed rows][repack_row_pitch] bytes; a row is the checkpoint's own bytes of the
 // tile's columns: block36 blocks, or 256 code bytes with 32 scale bytes behind them. Bytes past the row's end are zeros.
 #pragma once
@@ -10,41 +10,6 @@
 #include <fulcrum/ptx/sync.cuh>
 
 FULCRUM_NAMESPACE_BEGIN
-
-/// Consecutive blocks are neighbours along k, then along n: they write one run of packed bytes.
-struct RepackTile {
-  uint32_t expert, first_row, first_k_unit;
-  uint32_t num_units;    // of 16 rows, 1 to 4
-  uint32_t num_k_units;  // of 64 columns, 1 to repack_k_units
-  uint32_t reciprocal;   // ceil(256 / num_units)
-
-  /// A tile's units follow one another in packed memory, [k unit][unit]. The product is below (unit / num_units) * 256
-  /// + 32, so the shift divides exactly for the 32 units there are.
-  FULCRUM_HD constexpr uint32_t k_unit(uint32_t unit) const { return unit * reciprocal >> 8; }
-  FULCRUM_HD constexpr uint32_t first_unit_row(uint32_t unit) const {
-    return (unit - k_unit(unit) * num_units) * unit_n;
-  }
-};
-
-FULCRUM_HD constexpr RepackTile repack_tile(const RepackParams& params, uint32_t block) {
-  const uint32_t k_units = ceil_div(params.k, unit_k), k_tiles = ceil_div(k_units, repack_k_units);
-  const uint32_t groups = ceil_div(params.n, group_n);
-  const uint32_t k_tile = block % k_tiles, group = block / k_tiles % groups;
-  const uint32_t first_k_unit = k_tile * repack_k_units, num_units = units_in_group(params.n, group);
-  return {block / k_tiles / groups, group * group_n, first_k_unit, num_units,
-          min_of(repack_k_units, k_units - first_k_unit), ceil_div(256u, num_units)};
-}
-
-/// Where a packed row comes from.
-struct CheckpointRow {
-  uint32_t part, row;
-};
-
-/// Inverse of packed_row() for a weight of one or two parts.
-FULCRUM_HD constexpr CheckpointRow checkpoint_row(uint32_t num_parts, uint32_t packed) {
-  if (num_parts == 1) return {0, packed};
-  return {packed / 8 % 2, packed / 16 * 8 + packed % 8};
-}
 
 /// First byte of a tensor of one expert.
 FULCRUM_DEVICE GlobalAddress<uint8_t> expert_address(const ExpertArray& array, uint32_t expert) {
