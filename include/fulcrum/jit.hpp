@@ -74,8 +74,10 @@ inline double now_seconds() {
 inline constexpr const char* option_variables[] = {"NVRTC_APPEND_FLAGS", "NVRTC_PREPEND_FLAGS"};
 
 inline std::vector<std::string> compile_options(Arch arch) {
-  // -v puts registers and spills of the entry into the log
-  return {std::string("--gpu-architecture=") + arch_name(arch), "--std=c++17", "--ptxas-options=-v"};
+  // Functions without a space are constexpr ones that device code calls in constant expressions only; NVRTC has no host
+  // to put them on. -v puts registers and spills of the entry into the log.
+  return {std::string("--gpu-architecture=") + arch_name(arch), "--std=c++17", "--device-as-default-execution-space",
+          "--ptxas-options=-v"};
 }
 
 inline std::string cache_key(const std::string& source, const std::vector<std::string>& options, const HeaderSet& headers,
@@ -185,6 +187,8 @@ inline Cubin compile_cubin(const Config& config, const KernelKind& kind, Arch ar
   const char* reason = illegal_reason(config, arch, kind);
   if (reason != nullptr) {
     detail::fail(cubin, make_error(Code::illegal_config, "{detail}", "config", 0, 0, reason));
+  } else if (options.headers.num_files == 0 && options.headers.folder == nullptr) {
+    detail::fail(cubin, make_error(Code::not_found, detail::headers_missing_rule, "", 0, 0, "none were given"));
   } else {
     cubin = compile_source(variant_source(config, kind), entry_name(config, kind), arch, options);
   }

@@ -49,25 +49,30 @@ inline constexpr const char* foreign_rule =
     "an earlier CUDA call, not one of fulcrum's, left the error \"{detail}\"; nothing was launched. Find that call, or "
     "clear the error with cudaGetLastError()";
 
+/// Errors that mean that there is nothing to run on; the runtime answers every call with them, so they are nobody's.
+constexpr bool is_absent(cudaError_t error) {
+  return error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver || error == cudaErrorStubLibrary ||
+         error == cudaErrorSystemDriverMismatch;
+}
+
+inline Status error_status(cudaError_t error, Code code, const char* rule, const char* call) {
+  const bool absent = is_absent(error);
+  Status status = make_error(absent ? Code::no_device : code, absent ? no_device_rule : rule, call, 0, 0, cudaGetErrorString(error));
+  status.cuda = static_cast<int32_t>(error);
+  return status;
+}
+
 /// Status of one runtime call; clears the runtime's last error when the call failed.
 inline Status check(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return success();
   (void)cudaGetLastError();
-  const bool absent = error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ||
-                      error == cudaErrorStubLibrary || error == cudaErrorSystemDriverMismatch;
-  Status status = make_error(absent ? Code::no_device : Code::cuda, absent ? no_device_rule : call_rule, call, 0, 0,
-                             cudaGetErrorString(error));
-  status.cuda = static_cast<int32_t>(error);
-  return status;
+  return error_status(error, Code::cuda, call_rule, call);
 }
 
 /// The error that somebody else's call left behind, if any; does not clear it.
 inline Status foreign_error() {
   const cudaError_t error = cudaPeekAtLastError();
-  if (error == cudaSuccess) return success();
-  Status status = make_error(Code::foreign_cuda, foreign_rule, "", 0, 0, cudaGetErrorString(error));
-  status.cuda = static_cast<int32_t>(error);
-  return status;
+  return error == cudaSuccess ? success() : error_status(error, Code::foreign_cuda, foreign_rule, "cudaPeekAtLastError");
 }
 
 /// Is it the error of a kernel that has no machine code for the device?
