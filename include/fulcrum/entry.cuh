@@ -5,13 +5,13 @@
 
 FULCRUM_NAMESPACE_BEGIN
 
-FULCRUM_HD constexpr bool is_config_text(const char* text) {
+constexpr bool is_config_text(const char* text) {
   Config config;
   return parse_config(text, config).what == nullptr;
 }
 
 // The Config of a text as device code sees it.
-FULCRUM_HD constexpr Config config_of(const char* text) {
+constexpr Config config_of(const char* text) {
   Config config;
   parse_config(text, config);
   return without_run_levers(config);

@@ -1,5 +1,6 @@
 // Config: one point in lever space, generated from levers.def; its text form, its short id, and parsing.
-// Host, device and NVRTC share it: a kernel's source names its Config by text and this header parses it at compile time.
+// Host, device and NVRTC share it: a kernel's source names its Config by text and this header parses it at compile time
+// (so text functions are host functions that constant expressions may call anywhere).
 // Invariant: parse_config(write_config(c)) == c for every Config.
 #pragma once
 #include <fulcrum/core/layout.h>
@@ -8,7 +9,7 @@
 FULCRUM_NAMESPACE_BEGIN
 
 enum class Family : uint8_t { mma_sync };
-enum class Copy : uint8_t { cp_async, bulk };
+enum class Copy : uint8_t { cp_async, bulk, mixed };
 enum class Dequant : uint8_t { bits, prmt };
 enum class TileOrder : uint8_t { expert, longest };
 enum class TileQueue : uint8_t { fixed, ticket };
@@ -25,7 +26,7 @@ FULCRUM_HD constexpr ValueNames value_names(int32_t) { return {}; }
 FULCRUM_HD constexpr ValueNames value_names(Family) { return {{"mma_sync"}, 1}; }
 FULCRUM_HD constexpr ValueNames value_names(CodeWord) { return {{"plain", "f16", "bf16"}, 3}; }
 FULCRUM_HD constexpr ValueNames value_names(KOrder) { return {{"natural", "permuted"}, 2}; }
-FULCRUM_HD constexpr ValueNames value_names(Copy) { return {{"cp_async", "bulk"}, 2}; }
+FULCRUM_HD constexpr ValueNames value_names(Copy) { return {{"cp_async", "bulk", "mixed"}, 3}; }
 FULCRUM_HD constexpr ValueNames value_names(Dequant) { return {{"bits", "prmt"}, 2}; }
 FULCRUM_HD constexpr ValueNames value_names(TileOrder) { return {{"expert", "longest"}, 2}; }
 FULCRUM_HD constexpr ValueNames value_names(TileQueue) { return {{"fixed", "ticket"}, 2}; }
@@ -65,7 +66,7 @@ inline constexpr LeverInfo lever_infos[] = {
 inline constexpr int32_t num_levers = int32_t(sizeof(lever_infos) / sizeof(lever_infos[0]));
 
 // Lever `index` (its line in levers.def) of a Config as a number.
-FULCRUM_HD constexpr int32_t get_lever(const Config& config, int32_t index) {
+constexpr int32_t get_lever(const Config& config, int32_t index) {
   int32_t line = 0;
 #define FULCRUM_LEVER(type, name, default_value, tag, kind, absent, sentence) \
   if (index == line++) return int32_t(config.name);
@@ -74,7 +75,7 @@ FULCRUM_HD constexpr int32_t get_lever(const Config& config, int32_t index) {
   return line < 0 ? line : 0;
 }
 
-FULCRUM_HD constexpr void set_lever(Config& config, int32_t index, int32_t value) {
+constexpr void set_lever(Config& config, int32_t index, int32_t value) {
   int32_t line = 0;
 #define FULCRUM_LEVER(type, name, default_value, tag, kind, absent, sentence) \
   if (index == line++) config.name = type(value);
@@ -82,7 +83,7 @@ FULCRUM_HD constexpr void set_lever(Config& config, int32_t index, int32_t value
 #undef FULCRUM_LEVER
 }
 
-FULCRUM_HD constexpr bool operator==(const Config& a, const Config& b) {
+constexpr bool operator==(const Config& a, const Config& b) {
   for (int32_t i = 0; i < num_levers; ++i)
     if (get_lever(a, i) != get_lever(b, i)) return false;
   return true;
@@ -91,14 +92,14 @@ FULCRUM_HD constexpr bool operator==(const Config& a, const Config& b) {
 FULCRUM_HD constexpr Layout layout_of(const Config& config) { return {config.code_word, config.k_order}; }
 
 // The same device code: levers of kind run set to their defaults, so that they never cause a compile.
-FULCRUM_HD constexpr Config without_run_levers(Config config) {
+constexpr Config without_run_levers(Config config) {
   for (int32_t i = 0; i < num_levers; ++i)
     if (lever_infos[i].kind == LeverKind::run) set_lever(config, i, lever_infos[i].default_value);
   return config;
 }
 
 // What is used where nothing was tuned: legal on every supported architecture, for every Shape.
-FULCRUM_HD constexpr Config default_config(KernelKind kind) {
+constexpr Config default_config(KernelKind kind) {
   Config config;
   config.code_word = kind.dtype == DType::bf16 ? CodeWord::bf16 : CodeWord::f16;
   return config;
@@ -114,14 +115,14 @@ struct ConfigError {
 
 namespace text {
 
-FULCRUM_HD constexpr int32_t length(const char* s) {
+constexpr int32_t length(const char* s) {
   int32_t n = 0;
   while (s[n] != 0) ++n;
   return n;
 }
 
 // Does s[begin, end) spell `word`?
-FULCRUM_HD constexpr bool spells(const char* s, int32_t begin, int32_t end, const char* word) {
+constexpr bool spells(const char* s, int32_t begin, int32_t end, const char* word) {
   int32_t i = 0;
   for (; begin + i < end; ++i)
     if (word[i] == 0 || s[begin + i] != word[i]) return false;
@@ -129,7 +130,7 @@ FULCRUM_HD constexpr bool spells(const char* s, int32_t begin, int32_t end, cons
 }
 
 // A value of lever `info` in s[begin, end): a name of an enum, or a decimal number below 2^30. False when it is neither.
-FULCRUM_HD constexpr bool read_value(const LeverInfo& info, const char* s, int32_t begin, int32_t end, int32_t& value) {
+constexpr bool read_value(const LeverInfo& info, const char* s, int32_t begin, int32_t end, int32_t& value) {
   if (info.values.count > 0) {
     for (value = 0; value < info.values.count; ++value)
       if (spells(s, begin, end, info.values.names[value])) return true;
@@ -150,25 +151,25 @@ struct Writer {
   int32_t capacity;
   int32_t written = 0;
 
-  FULCRUM_HD constexpr void put(char c) {
+  constexpr void put(char c) {
     if (written + 1 < capacity) buffer[written] = c;
     ++written;
   }
-  FULCRUM_HD constexpr void put(const char* s) {
+  constexpr void put(const char* s) {
     for (; *s != 0; ++s) put(*s);
   }
-  FULCRUM_HD constexpr void put(int32_t value) {
+  constexpr void put(int32_t value) {
     int32_t divisor = 1;
     while (value / divisor >= 10) divisor *= 10;
     for (; divisor > 0; divisor /= 10) put(char('0' + value / divisor % 10));
   }
-  FULCRUM_HD constexpr void put_value(const LeverInfo& info, int32_t value) {
+  constexpr void put_value(const LeverInfo& info, int32_t value) {
     if (info.values.count > 0)
       put(info.values.names[value]);
     else
       put(value);
   }
-  FULCRUM_HD constexpr int32_t finish() {
+  constexpr int32_t finish() {
     if (capacity > 0) buffer[written < capacity ? written : capacity - 1] = 0;
     return written;
   }
@@ -179,7 +180,7 @@ struct Writer {
 inline constexpr int32_t config_text_capacity = 512;  // enough for any canonical text and its final zero
 
 // Reads "tile_n=128,stages=4": any order, each lever at most once, levers not named take their `absent` value.
-FULCRUM_HD constexpr ConfigError parse_config(const char* s, Config& config) {
+constexpr ConfigError parse_config(const char* s, Config& config) {
   for (int32_t i = 0; i < num_levers; ++i) set_lever(config, i, lever_infos[i].absent_value);
   bool seen[num_levers] = {};
   for (int32_t begin = 0; s[begin] != 0;) {
@@ -202,7 +203,7 @@ FULCRUM_HD constexpr ConfigError parse_config(const char* s, Config& config) {
 }
 
 // Writes every lever in the order of levers.def, zero-terminated; returns the length of the whole text.
-FULCRUM_HD constexpr int32_t write_config(const Config& config, char* buffer, int32_t capacity) {
+constexpr int32_t write_config(const Config& config, char* buffer, int32_t capacity) {
   text::Writer writer{buffer, capacity};
   for (int32_t i = 0; i < num_levers; ++i) {
     if (i > 0) writer.put(',');
@@ -215,7 +216,7 @@ FULCRUM_HD constexpr int32_t write_config(const Config& config, char* buffer, in
 
 // A short name of the device code, fit for files, tests and symbols: "mma_sync_cwf16_n128_m8_...", every lever but run
 // levers and those that have their default.
-FULCRUM_HD constexpr int32_t write_id(const Config& config, char* buffer, int32_t capacity) {
+constexpr int32_t write_id(const Config& config, char* buffer, int32_t capacity) {
   text::Writer writer{buffer, capacity};
   writer.put(value_name(config.family));
   for (int32_t i = 1; i < num_levers; ++i) {

@@ -13,12 +13,16 @@ FULCRUM_HD constexpr int32_t accumulators(const Config& config) {
   return config.tile_n / 16 / config.warps_n * (config.tile_m / 8 / config.warps_m) * 4;
 }
 
-// Registers that a thread may use: the cap if there is one, else what the blocks per SM leave, at most 255 as always.
+// Registers that each thread may have when `blocks` blocks share an SM. Its registers are four files, a warp lives in
+// one of them, and takes registers in steps of 8 a thread; a thread can name 255.
+FULCRUM_HD constexpr int32_t registers_for_blocks(const Config& config, int32_t blocks) {
+  const int32_t warps_in_file = ceil_div(int32_t(block_threads(config) / 32) * blocks, 4);
+  return min_of(255, int32_t(sm_registers) / 4 / 32 / warps_in_file / 8 * 8);
+}
+
+// Registers that a thread may use: the cap if there is one, else what min_blocks leaves.
 FULCRUM_HD constexpr int32_t register_limit(const Config& config) {
-  if (config.register_cap > 0) return config.register_cap;
-  const int32_t blocks = max_of(config.min_blocks, 1);
-  // registers are handed out to warps in steps of 8 a thread
-  return min_of(255, int32_t(sm_registers / (block_threads(config) * uint32_t(blocks))) / 8 * 8);
+  return config.register_cap > 0 ? config.register_cap : registers_for_blocks(config, max_of(config.min_blocks, 1));
 }
 
 namespace rules {
@@ -53,7 +57,7 @@ FULCRUM_HD constexpr const char* resource_reason(const Config& c, Arch arch) {
   if (c.register_cap != 0 && (c.register_cap < 32 || c.register_cap > 255)) return "register_cap is 0 or 32 to 255";
   if (c.register_cap != 0 && c.min_blocks != 0)
     return "register_cap and min_blocks both set the register limit: set min_blocks=0 with a cap";
-  if (uint32_t(register_limit(c)) * block_threads(c) > sm_registers) return "register_cap times threads is more than an SM has";
+  if (c.register_cap > registers_for_blocks(c, 1)) return "register_cap is more than one block of this many threads can have";
   if (register_limit(c) < accumulators(c) + 40)
     return "the register limit leaves fewer than 40 registers beside the accumulators";
   const ArchLimits limits = arch_limits(arch);
@@ -73,7 +77,7 @@ FULCRUM_HD constexpr const char* illegal_reason(const Config& c, Arch arch, Kern
   if (arch_name(arch) == nullptr) return "the mma_sync family runs on sm_80, 86, 89, 90a, 100a, 103a, 120a and 121a";
   if (const char* reason = rules::tile_reason(c)) return reason;
   if (const char* reason = rules::token_reason(c)) return reason;
-  if (c.copy == Copy::bulk && arch.cc < 90) return "copy=bulk needs sm_90 or later";
+  if (has_producer(c) && arch.cc < 90) return "copy=bulk and copy=mixed need sm_90 or later";
   if (c.code_word == CodeWord::f16 && kind.dtype != DType::f16) return "code_word=f16 serves f16 token rows only";
   if (c.code_word == CodeWord::bf16 && kind.dtype != DType::bf16) return "code_word=bf16 serves bf16 token rows only";
   if (c.dequant == Dequant::prmt && c.code_word != CodeWord::plain) return "dequant=prmt reads plain nibbles only";

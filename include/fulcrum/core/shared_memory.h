@@ -2,8 +2,8 @@
 //
 //   [stages] stage:  tokens [tile_m][tile_k * 2 + token_pad] bytes, then weights [tile_n/64][tile_k/64][4 units][576]
 //   [stages] WorkItem of the tile that starts in the stage
-//   [stages] full and empty mbarriers (bulk copies only)
-//   [2][tile_m] row indices and one ticket (cp_async only)
+//   [stages] full and empty mbarriers (with a producer warp)
+//   [2][tile_m] row indices and one ticket (without one)
 #pragma once
 #include <fulcrum/core/config.h>
 #include <fulcrum/core/params.h>
@@ -29,6 +29,9 @@ struct SharedMemory {
   uint32_t total_bytes;
 };
 
+// Bulk copies have a warp of their own that issues them.
+FULCRUM_HD constexpr bool has_producer(const Config& config) { return config.copy != Copy::cp_async; }
+
 FULCRUM_HD constexpr SharedMemory shared_memory(const Config& config) {
   SharedMemory s{};
   const uint32_t stages = uint32_t(config.stages), tile_m = uint32_t(config.tile_m);
@@ -38,7 +41,7 @@ FULCRUM_HD constexpr SharedMemory shared_memory(const Config& config) {
   s.stage_bytes = s.token_bytes + s.weight_bytes;
   s.items_offset = stages * s.stage_bytes;
   uint32_t end = s.items_offset + stages * uint32_t(sizeof(WorkItem));
-  if (config.copy == Copy::bulk) {
+  if (has_producer(config)) {
     s.full_offset = end;
     s.empty_offset = end + stages * 8;  // an mbarrier is 8 bytes
     end += stages * 16;
@@ -53,9 +56,8 @@ FULCRUM_HD constexpr SharedMemory shared_memory(const Config& config) {
 
 FULCRUM_HD constexpr uint32_t consumer_warps(const Config& config) { return uint32_t(config.warps_n * config.warps_m); }
 
-// Bulk copies have a warp of their own that issues them.
 FULCRUM_HD constexpr uint32_t block_threads(const Config& config) {
-  return 32 * (consumer_warps(config) + (config.copy == Copy::bulk ? 1 : 0));
+  return 32 * (consumer_warps(config) + (has_producer(config) ? 1 : 0));
 }
 
 FULCRUM_NAMESPACE_END

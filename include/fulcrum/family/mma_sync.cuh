@@ -20,7 +20,7 @@ class MmaSync {
   FULCRUM_DEVICE static void run(const Params& params) {
     const SharedAddress shared = ptx::dynamic_shared();
     const uint32_t warp = ptx::warp_index();
-    if constexpr (V::config.copy == Copy::bulk) {
+    if constexpr (has_producer(V::config)) {
       BulkRing<V> ring(params, shared);
       if (warp == BulkRing<V>::producer_warp)
         ring.produce();

@@ -25,6 +25,11 @@ FULCRUM_DEVICE void mbarrier_arrive(SharedAddress barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier.value) : "memory");
 }
 
+// Arrives once when all cp.async copies that this thread has issued so far have landed; the barrier counts this arrival.
+FULCRUM_DEVICE void cp_async_mbarrier_arrive_noinc(SharedAddress barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier.value) : "memory");
+}
+
 // Waits for the completion of the phase of this parity (acquire).
 FULCRUM_DEVICE void mbarrier_wait_parity(SharedAddress barrier, uint32_t parity) {
   asm volatile(

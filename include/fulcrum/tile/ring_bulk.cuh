@@ -1,8 +1,10 @@
-// The ring filled by bulk copies (sm_90): one producer warp runs ahead through steps and tiles, consumer warps follow.
-// A stage's full barrier completes when its bytes have landed; its empty barrier when every consumer warp released it.
+// The ring filled by a producer warp (sm_90) that runs ahead through steps and tiles; consumer warps follow. Weights
+// come by bulk copies; token rows by one bulk copy each, or by cp.async, which costs less when there are many rows.
+// A stage's full barrier completes when its bytes have landed, its empty barrier when every consumer warp released it.
 #pragma once
 #include <fulcrum/core/layout.h>
 #include <fulcrum/ptx/bulk.cuh>
+#include <fulcrum/ptx/cp_async.cuh>
 #include <fulcrum/ptx/mbarrier.cuh>
 #include <fulcrum/tile/scheduler.cuh>
 #include <fulcrum/tile/tokens.cuh>
@@ -32,7 +34,7 @@ class BulkRing {
   FULCRUM_DEVICE BulkRing(const Params& params, SharedAddress shared) : params_(params), shared_(shared) {
     if (ptx::thread_index() == 0) {
       for (uint32_t stage = 0; stage < uint32_t(V::config.stages); ++stage) {
-        ptx::mbarrier_init(full(stage), 1);
+        ptx::mbarrier_init(full(stage), full_arrivals);
         ptx::mbarrier_init(empty(stage), consumer_warps(V::config));
       }
       ptx::fence_mbarrier_init();  // orders the initialization before the copy engine's first arrival
@@ -87,17 +89,24 @@ class BulkRing {
     acquire();
     if (ptx::lane_index() == 0) {
       write_item(WorkItem{0, 0, 0, 0});
-      ptx::mbarrier_arrive(full(position_.stage));
       scheduler.finish();
     }
+    // every arrival that the barrier counts; lane 0's come after the item
+    if (ptx::lane_index() == 0) ptx::mbarrier_arrive(full(position_.stage));
+    if (!rows_by_bulk) ptx::mbarrier_arrive(full(position_.stage));
   }
 
  private:
   static constexpr int step_units = V::config.tile_k / int(unit_k);
   static constexpr int lane_rows = (V::config.tile_m + 31) / 32;  // token rows that one lane copies
 
+  static constexpr bool rows_by_bulk = V::config.copy == Copy::bulk;
+  // The producer's lane 0 arrives on a full barrier; with cp.async every lane does once more, when its copies land.
+  static constexpr uint32_t full_arrivals = rows_by_bulk ? 1 : 33;
+
+  // Rows of `tokens` that the tile reads: row `lane + 32 i` of it is index[i] of that lane.
   struct Rows {
-    const uint8_t* start[lane_rows];
+    uint32_t index[lane_rows];
   };
 
   FULCRUM_DEVICE SharedAddress full(uint32_t stage) const { return shared_ + memory.full_offset + stage * 8; }
@@ -117,8 +126,7 @@ class BulkRing {
     for (int i = 0; i < lane_rows; ++i) {
       const uint32_t row = ptx::lane_index() + 32 * uint32_t(i);
       if (row < uint32_t(item.num_rows))
-        rows.start[i] = params_.tokens + row_index(params_, params_.input_rows, uint32_t(item.row_begin) + row) *
-                                             params_.tokens_stride_bytes;
+        rows.index[i] = row_index(params_, params_.input_rows, uint32_t(item.row_begin) + row);
     }
     return rows;
   }
@@ -137,31 +145,62 @@ class BulkRing {
 
   // Fills the current stage with columns [64 k_unit, +tile_k) of the item's weights and tokens.
   FULCRUM_DEVICE void fill(const WorkItem& item, const Rows& rows, uint32_t k_unit, uint32_t k_units) {
-    const uint32_t lane = ptx::lane_index();
     const uint32_t units = min_of(uint32_t(step_units), k_units - k_unit);
     const uint32_t row_bytes = min_of(units * unit_k, params_.k - k_unit * unit_k) * 2;
     const uint32_t n_units = min_of(uint32_t(V::config.tile_n) / unit_n,
                                     params_.n / unit_n - uint32_t(item.n_tile) * (uint32_t(V::config.tile_n) / unit_n));
     const SharedAddress stage = stage_address(position_.stage);
     acquire();
-    if (row_bytes < units * unit_k * 2) clear_tail(stage, item, row_bytes, units * unit_k * 2);
-    if (lane == 0) {
+    if (rows_by_bulk && row_bytes < units * unit_k * 2) clear_tail(stage, item, row_bytes, units * unit_k * 2);
+    if (ptx::lane_index() == 0) {
       if (k_unit == 0) write_item(item);
       // releases the item and the cleared tail to the consumers, and tells how many bytes they wait for
-      ptx::mbarrier_arrive_expect_tx(full(position_.stage),
-                                     n_units * units * unit_bytes + uint32_t(item.num_rows) * row_bytes);
+      ptx::mbarrier_arrive_expect_tx(full(position_.stage), n_units * units * unit_bytes +
+                                                                (rows_by_bulk ? uint32_t(item.num_rows) * row_bytes : 0));
     }
     ptx::bar_warp_sync();  // no copy completes before its bytes are expected
     copy_weights(stage + memory.token_bytes, item, n_units, k_unit, units);
+    if constexpr (rows_by_bulk)
+      copy_rows_bulk(stage, item, rows, k_unit, row_bytes);
+    else
+      copy_rows_async(stage, item, rows, k_unit, row_bytes);
+    position_.advance();
+  }
+
+  FULCRUM_DEVICE GlobalAddress<const uint8_t> row_address(uint32_t index, uint32_t k_unit) const {
+    return global_address(params_.tokens) + int64_t(index * params_.tokens_stride_bytes + k_unit * (unit_k * 2));
+  }
+
+  FULCRUM_DEVICE void copy_rows_bulk(SharedAddress stage, const WorkItem& item, const Rows& rows, uint32_t k_unit,
+                                     uint32_t row_bytes) const {
 #pragma unroll
     for (int i = 0; i < lane_rows; ++i) {
-      const uint32_t row = lane + 32 * uint32_t(i);
+      const uint32_t row = ptx::lane_index() + 32 * uint32_t(i);
       if (row < uint32_t(item.num_rows))
-        ptx::cp_async_bulk_shared_global(stage + row * memory.token_row_bytes,
-                                         global_address(rows.start[i]) + int64_t(k_unit) * (unit_k * 2), row_bytes,
-                                         full(position_.stage));
+        ptx::cp_async_bulk_shared_global(stage + row * memory.token_row_bytes, row_address(rows.index[i], k_unit),
+                                         row_bytes, full(position_.stage));
     }
-    position_.advance();
+  }
+
+  // 16 bytes a lane; adjacent lanes take adjacent columns. Columns past k are filled with zeros (see clear_tail).
+  FULCRUM_DEVICE void copy_rows_async(SharedAddress stage, const WorkItem& item, const Rows& rows, uint32_t k_unit,
+                                      uint32_t row_bytes) const {
+    constexpr uint32_t row_chunks = uint32_t(V::config.tile_k) / 8, rows_at_once = 32 / row_chunks;
+    const uint32_t byte = ptx::lane_index() % row_chunks * 16, bytes = byte < row_bytes ? 16 : 0;
+#pragma unroll
+    for (int i = 0; i < lane_rows; ++i) {
+      const uint32_t left = uint32_t(item.num_rows) - 32 * uint32_t(i);
+#pragma unroll 8
+      for (uint32_t first = 0; first < 32; first += rows_at_once) {
+        if (32 * uint32_t(i) + first >= uint32_t(item.num_rows)) break;
+        const uint32_t row = first + ptx::lane_index() / row_chunks;
+        const uint32_t index = ptx::shfl_idx(rows.index[i], row);
+        if (row < left)
+          ptx::cp_async_cg_16(stage + (32 * uint32_t(i) + row) * memory.token_row_bytes + byte,
+                              row_address(index, k_unit) + (bytes != 0 ? byte : 0), bytes);
+      }
+    }
+    ptx::cp_async_mbarrier_arrive_noinc(full(position_.stage));
   }
 
   // Columns past k of the last unit meet zero weights; zero tokens keep a stale NaN or infinity out of the product.
