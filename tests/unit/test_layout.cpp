@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(gate_and_up_share_a_unit) {
   for (uint32_t part = 0; part < 2; ++part)
     for (uint32_t row = 0; row < 48; ++row) {
       const uint32_t packed = packed_row(true, part, row);
-      BOOST_TEST(packed / 16 == row / 8);           // the unit of the output column's group of eight
+      BOOST_TEST(packed / 16 == row / 8);             // the unit of the output column's group of eight
       BOOST_TEST(packed % 16 == 8 * part + row % 8);  // rows r and r + 8 of a unit are gate and up of one column
       ++seen.at(packed);
     }

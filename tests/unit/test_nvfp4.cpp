@@ -139,8 +139,7 @@ BOOST_AUTO_TEST_CASE(plain_scales_reach_their_exponent_exactly) {
     BOOST_TEST(in_f16 == std::ldexp(e4m3_value(scale), -8));
     BOOST_TEST(in_bf16 == std::ldexp(e4m3_value(scale), -120));
     const double f16_scale = multiply(f16_type, in_f16, std::ldexp(1, 15));
-    const double bf16_scale =
-        multiply(bf16_type, multiply(bf16_type, in_bf16, std::ldexp(1, 127)), std::ldexp(1, 112));
+    const double bf16_scale = multiply(bf16_type, multiply(bf16_type, in_bf16, std::ldexp(1, 127)), std::ldexp(1, 112));
     for (uint32_t code = 0; code < 16; ++code) {
       const double expected = std::ldexp(double(e2m1_value(code)) * e4m3_value(scale), -dequant_fold);
       BOOST_TEST(multiply(f16_type, std::ldexp(e2m1_value(code), -14), f16_scale) == expected);

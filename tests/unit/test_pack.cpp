@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(modelopt_rows_read_as_published) {
     BOOST_TEST((codes[at.byte] >> at.shift & 15) == golden["packing"]["logical_codes"][column].get<uint32_t>());
   }
   const nlohmann::json block = golden["reconstruction"];
-  const std::vector<uint8_t> bytes = block["packed_bytes"], scales = block["scale_codes"][0].is_array() ? block["scale_codes"][0] : block["scale_codes"];
+  const std::vector<uint8_t> bytes = block["packed_bytes"], scales = block["scale_codes"];
   const std::vector<double> values = block["values"];
   const float global = global_scale_factor(GlobalScale::factor, block["global_scale"].get<float>());
   for (uint32_t column = 0; column < 16; ++column) {
@@ -141,9 +141,9 @@ BOOST_AUTO_TEST_CASE(real_checkpoints_have_groups_of_16) {
     if (node.is_structured())
       for (const auto& child : node) self(self, child);
   };
-  for (const char* model : {"DeepSeek-V3.1-NVFP4", "GLM-5.2-NVFP4", "Gemma-4-26B-A4B-NVFP4", "Kimi-K2.6-NVFP4",
-                            "MiniMax-M2.7-NVFP4", "NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4", "Qwen3-235B-A22B-NVFP4",
-                            "Qwen3.6-35B-A3B-NVFP4"})
+  for (const char* model :
+       {"DeepSeek-V3.1-NVFP4", "GLM-5.2-NVFP4", "Gemma-4-26B-A4B-NVFP4", "Kimi-K2.6-NVFP4", "MiniMax-M2.7-NVFP4",
+        "NVIDIA-Nemotron-3-Nano-30B-A3B-NVFP4", "Qwen3-235B-A22B-NVFP4", "Qwen3.6-35B-A3B-NVFP4"})
     visit(visit, read_vectors("modelopt_hf_quant_config/nvidia--" + std::string(model) + "_hf_quant_config.json"));
   BOOST_TEST(num_stated >= 8u);
 }
@@ -168,8 +168,8 @@ BOOST_AUTO_TEST_CASE(packing_keeps_values_and_unpacking_gives_canonical_bytes) {
           for (uint32_t part = 0; part < size.parts; ++part)
             for (uint32_t row = 0; row < size.n / size.parts; ++row)
               for (uint32_t column = 0; column < size.k; ++column)
-                num_wrong += packed_value(kind.layout, params, expert, packed_row(size.parts == 2, part, row), column) !=
-                             weight_value(checkpoint, expert, part, row, column);
+                num_wrong += packed_value(kind.layout, params, expert, packed_row(size.parts == 2, part, row),
+                                          column) != weight_value(checkpoint, expert, part, row, column);
         BOOST_TEST(num_wrong == 0u);
 
         Checkpoint back = empty_checkpoint(checkpoint.recipe);
@@ -199,7 +199,8 @@ BOOST_AUTO_TEST_CASE(padding_of_k_is_zero) {
         const CodePlace code = code_place(layout, n, k, row, column);
         const ScalePlace scale = scale_place(layout, n, k, row, column / 16);
         BOOST_TEST(decode_code(code_word, code.slot, code.half, reference::load_word(&packed[code.word_bytes])) == 0u);
-        BOOST_TEST(decode_scale(code_word, scale.half, scale.turn, reference::load_word(&packed[scale.word_bytes])) == 0u);
+        BOOST_TEST(decode_scale(code_word, scale.half, scale.turn, reference::load_word(&packed[scale.word_bytes])) ==
+                   0u);
       }
   }
 }
@@ -267,7 +268,8 @@ BOOST_AUTO_TEST_CASE(sizes_that_cannot_be_packed_are_refused_in_words) {
 BOOST_AUTO_TEST_CASE(global_scales_are_read_both_ways_and_bad_ones_refused) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (const GlobalScale form : {GlobalScale::factor, GlobalScale::reciprocal}) {
-    for (const float bad : {0.0f, -0.0f, -1.0f, infinity, -infinity, nan}) BOOST_TEST(illegal_global_scale(form, bad) != nullptr);
+    for (const float bad : {0.0f, -0.0f, -1.0f, infinity, -infinity, nan})
+      BOOST_TEST(illegal_global_scale(form, bad) != nullptr);
     BOOST_TEST(illegal_global_scale(form, 1.0f) == nullptr);
   }
   BOOST_TEST(global_scale_factor(GlobalScale::factor, 0.25f) == 0.25f);

@@ -23,7 +23,8 @@ struct UnitRows {
   const Checkpoint& checkpoint;
 
   const uint8_t* codes(uint32_t row) const {
-    return checkpoint.codes[0].data() + row * Reader::codes_unit_bytes + (Reader::separate_scales ? 0 : block36_scale_bytes);
+    return checkpoint.codes[0].data() + row * Reader::codes_unit_bytes +
+           (Reader::separate_scales ? 0 : block36_scale_bytes);
   }
   uint32_t scales(uint32_t row) const {
     const uint8_t* bytes = Reader::separate_scales ? checkpoint.scales[0].data() + row * Reader::scales_unit_bytes
@@ -56,8 +57,8 @@ void check_unit(const Checkpoint& checkpoint, const std::vector<uint8_t>& packed
             pair_of(rows.codes(r) + i * group_code_bytes, c, Reader{}) & scale_mask(nonzero[0], i),
             pair_of(rows.codes(r + 8) + i * group_code_bytes, c, Reader{}) & scale_mask(nonzero[1], i));
       } else {
-        nibbles = octet_of(rows.codes(r + 8 * (i % 2)), i / 2, c, Reader{}) &
-                  scale_mask(nonzero[i % 2], i / 2 * 2 + c / 2);
+        nibbles =
+            octet_of(rows.codes(r + 8 * (i % 2)), i / 2, c, Reader{}) & scale_mask(nonzero[i % 2], i / 2 * 2 + c / 2);
       }
       const uint32_t word = spread_codes<code_word>(nibbles);
       BOOST_TEST(word == reference::load_word(&packed[16 * lane + 4 * i]));
@@ -78,8 +79,7 @@ void check_unit(const Checkpoint& checkpoint, const std::vector<uint8_t>& packed
 template <CheckpointFormat format, CodeWord code_word, KOrder k_order>
 void check_kind() {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
-    Checkpoint checkpoint =
-        make_checkpoint({format, seed % 2 ? ScaleDraw::any : ScaleDraw::exact, seed, 16, 64, 1, 1});
+    Checkpoint checkpoint = make_checkpoint({format, seed % 2 ? ScaleDraw::any : ScaleDraw::exact, seed, 16, 64, 1, 1});
     RepackParams params = checkpoint_params(checkpoint);
     std::vector<uint8_t> packed(unit_bytes);
     params.packed = packed.data();
@@ -143,7 +143,8 @@ BOOST_AUTO_TEST_CASE(blocks_cover_every_unit_once) {
         const RepackTile tile = repack_tile(params, block);
         const uint64_t first = unit_offset_bytes(n, k, tile.first_row / unit_n, tile.first_k_unit);
         for (uint32_t unit = 0; unit < tile.num_units * tile.num_k_units; ++unit) {
-          const uint32_t row = tile.first_row + tile.first_unit_row(unit), k_unit = tile.first_k_unit + tile.k_unit(unit);
+          const uint32_t row = tile.first_row + tile.first_unit_row(unit),
+                         k_unit = tile.first_k_unit + tile.k_unit(unit);
           const uint64_t offset = first + unit * unit_bytes;
           BOOST_REQUIRE_EQUAL(offset, unit_offset_bytes(n, k, row / unit_n, k_unit));
           BOOST_REQUIRE(offsets.insert(tile.expert * expert_bytes(n, k) + offset).second);
@@ -164,8 +165,9 @@ BOOST_AUTO_TEST_CASE(packed_rows_find_their_checkpoint_rows) {
 }
 
 BOOST_AUTO_TEST_CASE(refusal_words_order_positions) {
-  const ScaleRefusal positions[] = {{0, 0, 0, 0, 0xFF}, {0, 0, 0, 65535, 0x80}, {0, 0, max_repack_rows - 1, 0, 0x7F},
-                                    {0, 1, 0, 0, 0xFF}, {7, 0, 3, 2, 0xFF},     {max_repack_experts - 1, 1, 9, 9, 0x80}};
+  const ScaleRefusal positions[] = {
+      {0, 0, 0, 0, 0xFF}, {0, 0, 0, 65535, 0x80}, {0, 0, max_repack_rows - 1, 0, 0x7F},
+      {0, 1, 0, 0, 0xFF}, {7, 0, 3, 2, 0xFF},     {max_repack_experts - 1, 1, 9, 9, 0x80}};
   uint64_t before = 0;
   for (const ScaleRefusal& at : positions) {
     const uint64_t word = refusal_word(at);
@@ -179,13 +181,31 @@ BOOST_AUTO_TEST_CASE(refusal_words_order_positions) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_refusal_is_one_clear_sentence) {
+  const auto sentence = [](CheckpointFormat format, uint32_t parts, const ScaleRefusal& at) {
+    char text[refusal_text_capacity];
+    BOOST_TEST(write_refusal(format, parts, at, text, refusal_text_capacity) < refusal_text_capacity);
+    return std::string(text);
+  };
+  BOOST_TEST(sentence(CheckpointFormat::block36, 2, {3, 0, 17, 5, 0xFF}) ==
+             "scale byte 0xFF of expert 3, gate row 17, columns 80 to 95 (group 5) is refused: block36 readers do not "
+             "agree on what 0xFF means");
+  BOOST_TEST(sentence(CheckpointFormat::modelopt, 1, {0, 0, 0, 0, 0x7F}) ==
+             "scale byte 0x7F of expert 0, row 0, columns 0 to 15 (group 0) is refused: it is E4M3's NaN");
+  BOOST_TEST(sentence(CheckpointFormat::modelopt, 2, {9, 1, 2, 1, 0x80}).find("up row 2, columns 16 to 31") !=
+             std::string::npos);
+  const ScaleRefusal longest{max_repack_experts - 1, 0, max_repack_rows - 1, 65535, 0x80};
+  BOOST_TEST(sentence(CheckpointFormat::modelopt, 2, longest).size() > 100u);
+}
+
 BOOST_AUTO_TEST_CASE(offsets_of_large_banks_pass_32_bits) {
   RepackParams params = dense_params({CheckpointFormat::block36, ScaleDraw::exact, 1, 8192, 8192, 1024, 1});
   BOOST_TEST(params.parts[0].codes.expert_bytes == uint64_t(8192) * 8192 * 9 / 16);
   BOOST_TEST(repack_blocks(params) == 1024u * 128 * 16);
   const RepackTile last = repack_tile(params, uint32_t(repack_blocks(params) - 1));
   BOOST_TEST(last.expert == 1023u);
-  BOOST_TEST(last.expert * expert_bytes(8192, 8192) + unit_offset_bytes(8192, 8192, last.first_row / 16, last.first_k_unit) +
+  BOOST_TEST(last.expert * expert_bytes(8192, 8192) +
+                 unit_offset_bytes(8192, 8192, last.first_row / 16, last.first_k_unit) +
                  last.num_units * last.num_k_units * unit_bytes ==
              1024 * expert_bytes(8192, 8192));
 }

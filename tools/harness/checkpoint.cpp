@@ -36,14 +36,16 @@ uint64_t scales_row(const CheckpointRecipe& recipe, uint32_t expert, uint32_t ro
 }
 
 uint64_t codes_row(const CheckpointRecipe& recipe, uint32_t expert, uint32_t row) {
-  return (static_cast<uint64_t>(expert) * part_rows(recipe) + row) * checkpoint_codes_row_bytes(recipe.format, recipe.k);
+  return (static_cast<uint64_t>(expert) * part_rows(recipe) + row) *
+         checkpoint_codes_row_bytes(recipe.format, recipe.k);
 }
 
 }  // namespace
 
 Checkpoint empty_checkpoint(const CheckpointRecipe& recipe) {
   RepackParams params = dense_params(recipe);
-  if (const char* reason = illegal_repack(recipe.format, params)) throw InputError(std::string("checkpoint: ") + reason);
+  if (const char* reason = illegal_repack(recipe.format, params))
+    throw InputError(std::string("checkpoint: ") + reason);
   Checkpoint checkpoint;
   checkpoint.recipe = recipe;
   for (uint32_t part = 0; part < recipe.num_parts; ++part) {
@@ -98,7 +100,8 @@ Checkpoint canonical(const Checkpoint& checkpoint) {
   const CheckpointRecipe& recipe = checkpoint.recipe;
   for_each_row(recipe, [&](uint32_t part, uint32_t expert, uint32_t row) {
     for (uint32_t group = 0; group < recipe.k / scale_group; ++group) {
-      uint8_t& scale = scales_of(result, part)[scales_row(recipe, expert, row) + checkpoint_scale_byte(recipe.format, group)];
+      uint8_t& scale =
+          scales_of(result, part)[scales_row(recipe, expert, row) + checkpoint_scale_byte(recipe.format, group)];
       scale = static_cast<uint8_t>(checkpoint_canonical_scale(recipe.format, scale));
       if (scale != 0) continue;
       const uint64_t codes = codes_offset(recipe, group_index(recipe, expert, row, group));
@@ -112,7 +115,8 @@ double weight_value(const Checkpoint& checkpoint, uint32_t expert, uint32_t part
   const CheckpointRecipe& recipe = checkpoint.recipe;
   const NibblePlace place = checkpoint_code_place(recipe.format, column);
   const uint32_t code = checkpoint.codes[part][codes_row(recipe, expert, row) + place.byte] >> place.shift & 15;
-  const uint64_t scale_at = scales_row(recipe, expert, row) + checkpoint_scale_byte(recipe.format, column / scale_group);
+  const uint64_t scale_at =
+      scales_row(recipe, expert, row) + checkpoint_scale_byte(recipe.format, column / scale_group);
   const uint8_t byte = scales_of(checkpoint, part)[scale_at];
   return static_cast<double>(e2m1_value(code)) * e4m3_value(checkpoint_canonical_scale(recipe.format, byte));
 }

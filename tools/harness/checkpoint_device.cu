@@ -29,7 +29,8 @@ Status fill_checkpoint(const CheckpointRecipe& recipe, uint32_t part, void* code
   void* arguments[] = {&argument, &part, &code_bytes, &scale_bytes};
   constexpr uint32_t threads = 256;
   // the threads loop, so the grid needs only to fill a GPU
-  const uint32_t blocks = static_cast<uint32_t>(min_of<uint64_t>(ceil_div<uint64_t>(num_groups(recipe), threads), 4096));
+  const uint32_t blocks =
+      static_cast<uint32_t>(min_of<uint64_t>(ceil_div<uint64_t>(num_groups(recipe), threads), 4096));
   return cuda_api::launch({reinterpret_cast<const void*>(&fill_groups)}, {blocks, threads, 0}, stream, arguments);
 }
 

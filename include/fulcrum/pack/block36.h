@@ -22,16 +22,16 @@ struct NibblePlace {
 };
 
 struct Block36 {
-  static constexpr bool separate_scales = false;  // scales lie in the rows of codes
+  static constexpr bool separate_scales = false;               // scales lie in the rows of codes
   static constexpr uint32_t codes_unit_bytes = block36_bytes;  // of one row and 64 columns
   static constexpr uint32_t scales_unit_bytes = 0;
 
   /// Within each 16 columns, byte j holds column j in its low and column j + 8 in its high nibble.
   FULCRUM_HD static constexpr NibblePlace code_place(uint32_t column) {
     const uint32_t group = column % block36_k / scale_group, in_group = column % scale_group;
-    return {uint64_t(column / block36_k) * block36_bytes + block36_scale_bytes + group * group_code_bytes +
-                in_group % 8,
-            in_group / 8 * 4};
+    return {
+        uint64_t(column / block36_k) * block36_bytes + block36_scale_bytes + group * group_code_bytes + in_group % 8,
+        in_group / 8 * 4};
   }
 
   /// Byte offset, inside a row of blocks, of the scale of columns 16 * group ...

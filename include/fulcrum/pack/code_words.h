@@ -14,8 +14,8 @@ FULCRUM_HD constexpr uint32_t rotate_left(uint32_t value, uint32_t bits) {
   return bits % 32 == 0 ? value : value << bits % 32 | value >> (32 - bits % 32);
 }
 
-/// Byte i of the result is byte (selector >> 4i & 7) of {low, high}; with bit 3 of the selector nibble, that byte's
-/// sign bit eight times. The machine has one instruction for it.
+/// Byte i of the result is byte (selector >> 4i & 7) of {low, high}. The machine has one instruction for it, whose sign
+/// replication (bit 3 of a selector nibble) the intrinsic masks off.
 FULCRUM_HD inline uint32_t byte_permute(uint32_t low, uint32_t high, uint32_t selector) {
 #if defined(__CUDA_ARCH__)
   return __byte_perm(low, high, selector);
@@ -23,9 +23,8 @@ FULCRUM_HD inline uint32_t byte_permute(uint32_t low, uint32_t high, uint32_t se
   const uint64_t bytes = uint64_t(high) << 32 | low;
   uint32_t result = 0;
   for (uint32_t i = 0; i < 4; ++i) {
-    const uint32_t pick = selector >> 4 * i & 15;
-    const uint32_t byte = uint32_t(bytes >> 8 * (pick & 7)) & 0xFF;
-    result |= (pick & 8 ? (byte & 0x80 ? 0xFF : 0) : byte) << 8 * i;
+    const uint32_t pick = selector >> 4 * i & 7;
+    result |= (uint32_t(bytes >> 8 * pick) & 0xFF) << 8 * i;
   }
   return result;
 #endif
@@ -66,12 +65,15 @@ FULCRUM_HD constexpr uint32_t gather_codes(uint32_t word) {
 
 // ---- scales: a row's four canonical E4M3 bytes of a unit in one 32-bit value, group 0 lowest -----------------------
 
-/// Bit 7 of each byte says whether that group's scale is not zero (0x7E + 0x7F stays inside its byte).
-FULCRUM_HD constexpr uint32_t nonzero_scales(uint32_t scales) { return (scales + 0x7F7F7F7Fu) & 0x80808080u; }
+/// A byte of ones for each group whose scale is not zero.
+FULCRUM_HD constexpr uint32_t nonzero_scales(uint32_t scales) {
+  const uint32_t top = (scales + 0x7F7F7F7Fu) & 0x80808080u;  // 1..0x7E carry into bit 7 and no further
+  return top | (top - (top >> 7));                            // 0x80 - 1 is the other seven bits
+}
 
-/// All ones when `group`'s bit of nonzero_scales() is set, else 0.
+/// All ones when `group`'s byte of nonzero_scales() is, else 0.
 FULCRUM_HD inline uint32_t scale_mask(uint32_t nonzero, uint32_t group) {
-  return byte_permute(nonzero, 0, (8 + group) * 0x1111u);
+  return byte_permute(nonzero, 0, group * 0x1111u);
 }
 
 /// Four E4M3 bytes -> four E5M3 bytes. A normal E4M3 byte moves up by 15 exponents, 0x78, and stays below 256.

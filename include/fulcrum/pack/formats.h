@@ -18,9 +18,6 @@ struct FormatOf<CheckpointFormat::modelopt> {
   using Reader = Modelopt;
 };
 
-FULCRUM_HD constexpr const char* format_name(CheckpointFormat format) {
-  return format == CheckpointFormat::block36 ? "block36" : "modelopt";
-}
 FULCRUM_HD constexpr NibblePlace checkpoint_code_place(CheckpointFormat format, uint32_t column) {
   return format == CheckpointFormat::block36 ? Block36::code_place(column) : Modelopt::code_place(column);
 }

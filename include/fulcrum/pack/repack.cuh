@@ -234,10 +234,9 @@ FULCRUM_NAMESPACE_END
 
 // FULCRUM_REPACK(name, pack | unpack, block36 | modelopt, plain | f16 | bf16, natural | permuted) defines one kernel.
 // Six blocks an SM keep more than the 13 KB of loads in flight that the memory roof needs; 40 registers allow them.
-#define FULCRUM_REPACK(name, direction, format, code_word, k_order)                                              \
-  extern "C" __global__ void __launch_bounds__(::fulcrum::repack_threads, 6)                                     \
-      name(const __grid_constant__ ::fulcrum::RepackParams params) {                                             \
-    ::fulcrum::direction##_tiles<::fulcrum::RepackVariant<::fulcrum::CheckpointFormat::format,                   \
-                                                          ::fulcrum::CodeWord::code_word,                        \
-                                                          ::fulcrum::KOrder::k_order>>(params);                  \
+#define FULCRUM_REPACK(name, direction, format, code_word, k_order)                                                \
+  extern "C" __global__ void __launch_bounds__(::fulcrum::repack_threads, 6)                                       \
+      name(const __grid_constant__ ::fulcrum::RepackParams params) {                                               \
+    ::fulcrum::direction##_tiles<::fulcrum::RepackVariant<                                                         \
+        ::fulcrum::CheckpointFormat::format, ::fulcrum::CodeWord::code_word, ::fulcrum::KOrder::k_order>>(params); \
   }

@@ -5,7 +5,7 @@
 // static storage.
 #pragma once
 #include <fulcrum/core/config.h>
-#include <fulcrum/pack/formats.h>
+#include <fulcrum/pack/repack_params.h>
 
 FULCRUM_NAMESPACE_BEGIN
 
@@ -32,8 +32,8 @@ constexpr RepackEntry make_repack_entry(RepackKind kind, RepackDirection directi
   RepackEntry entry;
   entry.kind = kind;
   entry.direction = direction;
-  const char* const words[4] = {direction_name(direction), format_name(kind.format),
-                                value_name(kind.layout.code_word), value_name(kind.layout.k_order)};
+  const char* const words[4] = {direction_name(direction), format_name(kind.format), value_name(kind.layout.code_word),
+                                value_name(kind.layout.k_order)};
   char* name_end = append(entry.name, "fulcrum");
   for (const char* word : words) name_end = append(append(name_end, "_"), word);
   char* source_end = append(entry.source, "#include <fulcrum/pack/repack.cuh>\nFULCRUM_REPACK(");

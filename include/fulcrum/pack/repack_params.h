@@ -1,17 +1,13 @@
-// What a repack kernel gets by value, how its blocks divide a layer, and the word by which it reports a refused scale.
+// What a repack kernel gets by value, and how its blocks divide a layer.
 //
-// Called by host/weights.hpp (fills RepackParams, launches, reads the refusal), pack/repack.cuh (the kernels) and
-// pack/reference.hpp (the same work on host memory, with host pointers in the same struct).
+// Called by host/weights.hpp (fills RepackParams, launches), pack/repack.cuh (the kernels) and pack/reference.hpp (the
+// same work on host memory, with host pointers in the same struct).
 // Invariant: one RepackParams describes both directions; packing reads the checkpoint side, unpacking writes it.
 #pragma once
 #include <fulcrum/core/layout.h>
-#include <fulcrum/core/types.h>
+#include <fulcrum/pack/refusal.h>
 
 FULCRUM_NAMESPACE_BEGIN
-
-/// How a checkpoint keeps codes and scales; block36.h and modelopt.h have the bytes. compressed-tensors is `modelopt`
-/// with a reciprocal global scale (global_scale.h).
-enum class CheckpointFormat : uint8_t { block36, modelopt };
 
 enum class RepackDirection : uint8_t { pack, unpack };
 
@@ -37,10 +33,10 @@ struct RepackPart {
 
 /// A whole layer's worth of one projection.
 struct RepackParams {
-  RepackPart parts[2];            // [0] alone, or [0] gate and [1] up
-  uint32_t num_parts = 1;         // 2 makes gate_up: each part has n / 2 rows
-  uint32_t n = 0;                 // packed rows, a multiple of 16
-  uint32_t k = 0;                 // a multiple of 16; block36: of 64
+  RepackPart parts[2];     // [0] alone, or [0] gate and [1] up
+  uint32_t num_parts = 1;  // 2 makes gate_up: each part has n / 2 rows
+  uint32_t n = 0;          // packed rows, a multiple of 16
+  uint32_t k = 0;          // a multiple of 16; block36: of 64
   uint32_t num_experts = 0;
   uint64_t codes_row_bytes = 0;   // stride of the rows of `codes`: checkpoint_codes_row_bytes() when they are dense
   uint64_t scales_row_bytes = 0;  // stride of the rows of `scales`, modelopt only
@@ -61,8 +57,8 @@ FULCRUM_HD constexpr uint64_t checkpoint_scales_row_bytes(CheckpointFormat forma
 /// The largest of 16, 4 and 1 that divides every address and stride whose bitwise OR is `bits`.
 FULCRUM_HD constexpr uint32_t copy_granule(uint64_t bits) { return bits % 16 == 0 ? 16 : bits % 4 == 0 ? 4 : 1; }
 
-// A block of threads repacks 64 packed rows x 512 columns: 288 checkpoint bytes a row, a multiple of 32 (one sector) and
-// of 16 (one vector), and 18,432 bytes in all, so that eight blocks fit an SM's shared memory from sm_80 on.
+// A block of threads repacks 64 packed rows x 512 columns: 288 checkpoint bytes a row, a multiple of 32 (one sector)
+// and of 16 (one vector), and 18,432 bytes in all, so that an SM's shared memory holds eight blocks (sm_86: four).
 inline constexpr uint32_t repack_k_units = 8;
 inline constexpr uint32_t repack_threads = 256;
 
@@ -97,8 +93,12 @@ FULCRUM_HD constexpr RepackTile repack_tile(const RepackParams& params, uint32_t
   const uint32_t groups = ceil_div(params.n, group_n);
   const uint32_t k_tile = block % k_tiles, group = block / k_tiles % groups;
   const uint32_t first_k_unit = k_tile * repack_k_units, num_units = units_in_group(params.n, group);
-  return {block / k_tiles / groups, group * group_n, first_k_unit, num_units,
-          min_of(repack_k_units, k_units - first_k_unit), ceil_div(256u, num_units)};
+  return {block / k_tiles / groups,
+          group * group_n,
+          first_k_unit,
+          num_units,
+          min_of(repack_k_units, k_units - first_k_unit),
+          ceil_div(256u, num_units)};
 }
 
 /// Where a packed row comes from.
@@ -112,29 +112,6 @@ FULCRUM_HD constexpr CheckpointRow checkpoint_row(uint32_t num_parts, uint32_t p
   return {packed / 8 % 2, packed / 16 * 8 + packed % 8};
 }
 
-/// Position of a scale byte that a format refuses. `row` counts inside the part (0 gate, 1 up), `group` 16 columns.
-struct ScaleRefusal {
-  uint32_t expert = 0, part = 0, row = 0, group = 0, byte = 0;
-};
-
-/// The refusal word when nothing was refused (cudaMemsetAsync(refusal, 0xFF, 8) writes it).
-inline constexpr uint64_t no_refusal = ~uint64_t(0);
-
-// [63:48] expert, [47] part, [46:24] row, [23:8] group, [7:0] the byte: the smallest word is the first position, so an
-// atomic minimum reports the same one whatever the order of blocks.
-inline constexpr uint32_t max_repack_experts = (1u << 16) - 1;  // all ones in every field stays no_refusal
-inline constexpr uint32_t max_repack_rows = 1u << 23;
-inline constexpr uint32_t max_repack_k = scale_group << 16;
-
-FULCRUM_HD constexpr uint64_t refusal_word(const ScaleRefusal& at) {
-  return uint64_t(at.expert) << 48 | uint64_t(at.part) << 47 | uint64_t(at.row) << 24 | uint64_t(at.group) << 8 |
-         at.byte;
-}
-FULCRUM_HD constexpr ScaleRefusal scale_refusal(uint64_t word) {
-  return {uint32_t(word >> 48), uint32_t(word >> 47 & 1), uint32_t(word >> 24) & (max_repack_rows - 1),
-          uint32_t(word >> 8) & 0xFFFF, uint32_t(word & 0xFF)};
-}
-
 /// Words when the sizes or granules of `params` cannot be repacked, else null. Pointers are the caller's to check.
 FULCRUM_HD constexpr const char* illegal_repack(CheckpointFormat format, const RepackParams& params) {
   if (params.n % unit_n != 0 || params.k % scale_group != 0) return "n and k must be multiples of 16";
@@ -145,7 +122,8 @@ FULCRUM_HD constexpr const char* illegal_repack(CheckpointFormat format, const R
   if (params.k > max_repack_k) return "one repack takes a k of at most 1,048,576";
   if (repack_blocks(params) > 0x7FFFFFFF) return "the layer needs more blocks than grid.x can count; split its experts";
   if (params.codes_granule != 16 && params.codes_granule != 4) return "codes must be aligned to 16 or 4 bytes";
-  if (params.codes_row_bytes % params.codes_granule != 0) return "the row stride of codes is not a multiple of its granule";
+  if (params.codes_row_bytes % params.codes_granule != 0)
+    return "the row stride of codes is not a multiple of its granule";
   if (format == CheckpointFormat::block36) return nullptr;
   const uint32_t granule = params.scales_granule;
   if (granule != 16 && granule != 4 && granule != 1) return "the granule of scales must be 16, 4 or 1 bytes";

@@ -2,7 +2,8 @@
 //
 // Called by repack.cuh, in both directions; a RepackTile says which rows and columns.
 // Invariant: shared memory holds [64 packed rows][repack_row_pitch] bytes; a row is the checkpoint's own bytes of the
-// tile's columns: block36 blocks, or 256 code bytes with 32 scale bytes behind them. Bytes past the row's end are zeros.
+// tile's columns: block36 blocks, or 256 code bytes with 32 scale bytes behind them. Bytes past the row's end are
+// zeros.
 #pragma once
 #include <fulcrum/pack/formats.h>
 #include <fulcrum/ptx/cp_async.cuh>
@@ -96,7 +97,8 @@ FULCRUM_DEVICE void load_rows(const RepackParams& params, const RepackTile& tile
     });
   } else {
     for_each_granule<1, most_row_bytes>(params, tile, rows, shared, [](const Granule& g) {
-      const uint8_t byte = g.valid_bytes != 0 ? ptx::ld_global_nc_u8(address_cast<const uint8_t>(g.global)) : uint8_t(0);
+      const uint8_t byte =
+          g.valid_bytes != 0 ? ptx::ld_global_nc_u8(address_cast<const uint8_t>(g.global)) : uint8_t(0);
       ptx::st_shared_u8(g.shared, byte);
     });
   }
