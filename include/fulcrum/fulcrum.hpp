@@ -1,4 +1,5 @@
-// What an engine includes: tables, kernels, weights, plans, routing and launch. jit.hpp is apart, for those who compile.
+// What an engine includes: tables, kernels, weights, plans, routing and launch. jit.hpp is apart, for those who
+// compile.
 //
 //   Table::load -> table.layout(device, shape) -> repack -> table.choose -> find_kernel or jit::compile -> make_plan,
 //   once; then, for every batch, build_routing and launch on the engine's own stream.

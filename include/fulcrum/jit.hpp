@@ -30,13 +30,13 @@ struct Options {
 struct Cubin {
   Status status{};
   std::string explanation;
-  std::string warning;         // not empty when the cache cannot be used: print it once
-  std::string entry;           // extern "C" name of the kernel
+  std::string warning;  // not empty when the cache cannot be used: print it once
+  std::string entry;    // extern "C" name of the kernel
   std::string source;
-  std::string code;            // the ELF image
+  std::string code;  // the ELF image
   std::string log;
-  CubinInfo info{};            // registers, spills, shared memory, machine-code hash, ptxas version
-  Config config{};             // of compile_cubin only, with its Run levers as they were asked for
+  CubinInfo info{};  // registers, spills, shared memory, machine-code hash, ptxas version
+  Config config{};   // of compile_cubin only, with its Run levers as they were asked for
   KernelKind kind{};
   Arch arch{0};
   bool from_cache = false;
@@ -80,8 +80,8 @@ inline std::vector<std::string> compile_options(Arch arch) {
           "--ptxas-options=-v"};
 }
 
-inline std::string cache_key(const std::string& source, const std::vector<std::string>& options, const HeaderSet& headers,
-                             const NvrtcFile& nvrtc) {
+inline std::string cache_key(const std::string& source, const std::vector<std::string>& options,
+                             const HeaderSet& headers, const NvrtcFile& nvrtc) {
   Fnv128 hash;
   hash.add_text(source);
   hash.add_text(nvrtc.build);
@@ -109,8 +109,9 @@ inline void accept(Cubin& cubin, CacheEntry&& entry, bool from_cache) {
   cubin.info = inspect_cubin(cubin.code, cubin.entry);
   add_spills(cubin.log, cubin.entry, cubin.info);
   if (!cubin.info.valid) {
-    fail(cubin, make_error(Code::compile, "NVRTC gave code without the kernel it was asked for; its source must define an "
-                                          "extern \"C\" __global__ function of that name"));
+    fail(cubin, make_error(Code::compile,
+                           "NVRTC gave code without the kernel it was asked for; its source must define an "
+                           "extern \"C\" __global__ function of that name"));
   }
 }
 
@@ -129,17 +130,21 @@ inline void compile_fresh(Cubin& cubin, const std::vector<std::string>& options,
   input.texts = headers.texts;
   CompileOutput output = compile_with(*nvrtc, input);
   cubin.compile_seconds = now_seconds() - begin;
-  if (output.ok) return accept(cubin, CacheEntry{static_cast<std::string&&>(output.code), static_cast<std::string&&>(output.log)}, false);
+  if (output.ok)
+    return accept(cubin, CacheEntry{static_cast<std::string&&>(output.code), static_cast<std::string&&>(output.log)},
+                  false);
   cubin.log = static_cast<std::string&&>(output.log);
-  fail(cubin, make_error(Code::compile, "NVRTC {value}.{limit} refused the source; the log has its reasons", "", nvrtc->major,
-                         nvrtc->minor));
+  fail(cubin, make_error(Code::compile, "NVRTC {value}.{limit} refused the source; the log has its reasons", "",
+                         nvrtc->major, nvrtc->minor));
   cubin.explanation += "\nfirst error: " + first_error(cubin.log);
 }
 
 /// The cache, then NVRTC under the key's lock.
 inline void find_or_compile(Cubin& cubin, const Options& options) {
   HeaderSet headers;
-  Status status = options.headers.num_files > 0 || options.headers.folder != nullptr ? collect_headers(options.headers, headers) : success();
+  Status status = options.headers.num_files > 0 || options.headers.folder != nullptr
+                      ? collect_headers(options.headers, headers)
+                      : success();
   if (!status.ok()) return fail(cubin, status);
   const Result<NvrtcFile> nvrtc = find_nvrtc(options.nvrtc_path);
   if (!nvrtc.ok()) return fail(cubin, nvrtc.status());
@@ -153,11 +158,14 @@ inline void find_or_compile(Cubin& cubin, const Options& options) {
   (void)make_folders(folder);
   const KeyLock lock(folder, key);
   // While this one waited, the lock's former holder may have published the very entry.
-  if (lock.status().ok() && read_entry(folder, key, entry)) return accept(cubin, static_cast<CacheEntry&&>(entry), true);
+  if (lock.status().ok() && read_entry(folder, key, entry))
+    return accept(cubin, static_cast<CacheEntry&&>(entry), true);
   compile_fresh(cubin, arguments, headers, *nvrtc);
   if (!cubin.status.ok()) return;
   status = lock.status().ok() ? write_entry(folder, key, CacheEntry{cubin.code, cubin.log}) : lock.status();
-  if (!status.ok()) cubin.warning = "the cache of compiled kernels in " + folder + " cannot be used, so every start compiles again: " + message(status);
+  if (!status.ok())
+    cubin.warning = "the cache of compiled kernels in " + folder +
+                    " cannot be used, so every start compiles again: " + message(status);
 }
 
 }  // namespace detail
@@ -165,14 +173,16 @@ inline void find_or_compile(Cubin& cubin, const Options& options) {
 /// Compiles any source that defines the extern "C" kernel `entry`, or takes it from the cache; `options.headers` may be
 /// empty when it includes nothing. Needs no GPU. Errors: not_found (NVRTC, headers); unsupported (NVRTC too old for
 /// `arch`, both versions); compile.
-inline Cubin compile_source(const std::string& source, const std::string& entry, Arch arch, const Options& options = {}) {
+inline Cubin compile_source(const std::string& source, const std::string& entry, Arch arch,
+                            const Options& options = {}) {
   const double begin = detail::now_seconds();
   Cubin cubin;
   cubin.source = source;
   cubin.entry = entry;
   cubin.arch = arch;
   if (arch_name(arch) == nullptr) {
-    detail::fail(cubin, make_error(Code::unsupported, "compute capability {value} is not one that fulcrum compiles for", "arch", arch.cc));
+    detail::fail(cubin, make_error(Code::unsupported, "compute capability {value} is not one that fulcrum compiles for",
+                                   "arch", arch.cc));
     return cubin;
   }
   detail::find_or_compile(cubin, options);

@@ -17,7 +17,8 @@ BOOST_AUTO_TEST_CASE(success_is_ok) {
 }
 
 BOOST_AUTO_TEST_CASE(message_fills_every_place) {
-  const Status status = make_error(Code::invalid_argument, "{subject} is {value}, at most {limit} ({detail})", "tokens", -3, 1LL << 40, "why");
+  const Status status = make_error(Code::invalid_argument, "{subject} is {value}, at most {limit} ({detail})", "tokens",
+                                   -3, 1LL << 40, "why");
   BOOST_TEST(message(status) == "invalid argument: tokens is -3, at most 1099511627776 (why)");
 }
 

@@ -18,8 +18,9 @@ constexpr Arch sm_90{90};
 
 /// A kernel whose code depends on `number`.
 std::string kernel_text(const std::string& entry, int number) {
-  return "extern \"C\" __global__ void " + entry + "(float* out, int n) { for (int i = 0; i < n; ++i) out[i] = out[i] * " +
-         std::to_string(number) + ".0f + out[i + 1]; }\n";
+  return "extern \"C\" __global__ void " + entry +
+         "(float* out, int n) { for (int i = 0; i < n; ++i) out[i] = out[i] * " + std::to_string(number) +
+         ".0f + out[i + 1]; }\n";
 }
 
 /// Options with a cache of their own, that go with the temporary folder.
@@ -31,7 +32,9 @@ jit::Options cached_in(const std::string& folder) {
 
 std::string include_folder() { return std::string(FULCRUM_TEST_DATA) + "/../../include"; }
 
-void check_ok(const jit::Cubin& cubin) { BOOST_REQUIRE_MESSAGE(cubin.status.ok(), cubin.explanation + "\n" + cubin.log); }
+void check_ok(const jit::Cubin& cubin) {
+  BOOST_REQUIRE_MESSAGE(cubin.status.ok(), cubin.explanation + "\n" + cubin.log);
+}
 
 }  // namespace
 
@@ -43,14 +46,17 @@ BOOST_AUTO_TEST_CASE(child) {
   if (folder == nullptr) return;
   const std::string cache = folder;
   const jit::Cubin cubin = jit::compile_source(kernel_text("k", 7), "k", sm_90, cached_in(cache));
-  write_text(cache + "/result" + std::to_string(getpid()), !cubin.status.ok() ? "failed" : cubin.from_cache ? "cached" : "compiled");
+  write_text(cache + "/result" + std::to_string(getpid()), !cubin.status.ok() ? "failed"
+                                                           : cubin.from_cache ? "cached"
+                                                                              : "compiled");
   std::_Exit(cubin.status.ok() ? 0 : 1);
 }
 
 BOOST_AUTO_TEST_CASE(sixteen_processes_compile_once) {
   const TemporaryFolder folder;
   std::vector<pid_t> children;
-  for (int index = 0; index < 16; ++index) children.push_back(spawn_case("jit_cache/child", {"FULCRUM_TEST_CHILD=" + folder.path()}));
+  for (int index = 0; index < 16; ++index)
+    children.push_back(spawn_case("jit_cache/child", {"FULCRUM_TEST_CHILD=" + folder.path()}));
   int num_compiled = 0;
   for (const pid_t child : children) {
     BOOST_TEST(wait_for(child) == 0);
@@ -67,7 +73,8 @@ BOOST_AUTO_TEST_CASE(threads_compile_once) {
   std::vector<jit::Cubin> cubins(8);
   std::vector<std::thread> threads;
   for (jit::Cubin& cubin : cubins) {
-    threads.emplace_back([&] { cubin = jit::compile_source(kernel_text("k", 8), "k", sm_90, cached_in(folder.path())); });
+    threads.emplace_back(
+        [&] { cubin = jit::compile_source(kernel_text("k", 8), "k", sm_90, cached_in(folder.path())); });
   }
   for (std::thread& thread : threads) thread.join();
   int num_compiled = 0;
@@ -106,7 +113,8 @@ BOOST_AUTO_TEST_CASE(every_kind_of_damage_is_rebuilt) {
   flipped[good.size() / 2] ^= 1;
   std::string huge = good;
   huge[55] = '\x7F';  // the top byte of the code's size
-  for (const std::string& damaged : {std::string(), good.substr(0, 20), good.substr(0, good.size() - 1), good + "x", flipped, huge}) {
+  for (const std::string& damaged :
+       {std::string(), good.substr(0, 20), good.substr(0, good.size() - 1), good + "x", flipped, huge}) {
     write_text(path, damaged);
     const jit::Cubin again = jit::compile_source(kernel_text("k", 7), "k", sm_90, cached_in(folder.path()));
     check_ok(again);
@@ -129,7 +137,8 @@ BOOST_AUTO_TEST_CASE(a_folder_that_cannot_be_written_costs_one_warning) {
   const jit::Cubin cubin = jit::compile_source(kernel_text("k", 7), "k", sm_90, cached_in(folder / "file/cache"));
   check_ok(cubin);
   BOOST_TEST(cubin.warning.find("cannot be used") != std::string::npos);
-  BOOST_TEST(jit::compile_source(kernel_text("k", 7), "k", sm_90, cached_in("")).warning == "");  // no cache was asked for
+  BOOST_TEST(jit::compile_source(kernel_text("k", 7), "k", sm_90, cached_in("")).warning ==
+             "");  // no cache was asked for
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_leaves_nothing_behind) {
@@ -194,8 +203,10 @@ BOOST_AUTO_TEST_CASE(where_the_cache_is) {
   setenv("FULCRUM_CACHE_DIR", "/own", 1);
   BOOST_TEST(jit::cache_folder() == "/own");
   BOOST_TEST(jit::cache_folder("/named") == "/named");
-  if (before != nullptr) setenv("FULCRUM_CACHE_DIR", kept.c_str(), 1);
-  else unsetenv("FULCRUM_CACHE_DIR");
+  if (before != nullptr)
+    setenv("FULCRUM_CACHE_DIR", kept.c_str(), 1);
+  else
+    unsetenv("FULCRUM_CACHE_DIR");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -204,13 +215,16 @@ BOOST_AUTO_TEST_SUITE(jit_compile)
 
 BOOST_AUTO_TEST_CASE(a_cubin_says_what_it_is) {
   const std::string spilling =
-      "extern \"C\" __global__ void __maxnreg__(32) k(float* p, int n) { float a[64]; for (int i = 0; i < 64; ++i) a[i] = p[i * n];\n"
+      "extern \"C\" __global__ void __maxnreg__(32) k(float* p, int n) { float a[64]; for (int i = 0; i < 64; ++i) "
+      "a[i] = p[i * n];\n"
       "for (int j = 0; j < n; ++j) for (int i = 0; i < 64; ++i) a[i] = a[i] * a[(i + 7) % 64] + p[j];\n"
-      "__shared__ float s[100]; s[threadIdx.x] = a[0]; __syncthreads(); for (int i = 0; i < 64; ++i) p[i] = a[i] + s[i]; }\n";
+      "__shared__ float s[100]; s[threadIdx.x] = a[0]; __syncthreads(); for (int i = 0; i < 64; ++i) p[i] = a[i] + "
+      "s[i]; }\n";
   const jit::Cubin cubin = jit::compile_source(spilling, "k", sm_90, cached_in(""));
   check_ok(cubin);
   BOOST_TEST(cubin.info.valid);
-  BOOST_TEST(cubin.log.find("Used " + std::to_string(cubin.info.registers) + " registers") != std::string::npos, cubin.log);
+  BOOST_TEST(cubin.log.find("Used " + std::to_string(cubin.info.registers) + " registers") != std::string::npos,
+             cubin.log);
   BOOST_TEST(cubin.info.registers <= 32u);
   BOOST_TEST(cubin.info.spill_store_bytes > 0u);
   BOOST_TEST(cubin.info.spill_load_bytes > 0u);
@@ -233,7 +247,8 @@ BOOST_AUTO_TEST_CASE(a_damaged_image_is_read_safely) {
   const jit::Cubin cubin = jit::compile_source(kernel_text("k", 5), "k", sm_90, cached_in(""));
   check_ok(cubin);
   std::minstd_rand random(2);
-  for (size_t length = 0; length < cubin.code.size(); length += 13) (void)jit::inspect_cubin(cubin.code.substr(0, length), "k");
+  for (size_t length = 0; length < cubin.code.size(); length += 13)
+    (void)jit::inspect_cubin(cubin.code.substr(0, length), "k");
   for (int round = 0; round < 5000; ++round) {
     std::string damaged = cubin.code;
     for (int flip = 0; flip < 4; ++flip) damaged[random() % damaged.size()] = static_cast<char>(random());
@@ -244,10 +259,12 @@ BOOST_AUTO_TEST_CASE(a_damaged_image_is_read_safely) {
 }
 
 BOOST_AUTO_TEST_CASE(compile_errors_show_the_first_error) {
-  const jit::Cubin cubin = jit::compile_source("extern \"C\" __global__ void k() { nonsense; }\n", "k", sm_90, cached_in(""));
+  const jit::Cubin cubin =
+      jit::compile_source("extern \"C\" __global__ void k() { nonsense; }\n", "k", sm_90, cached_in(""));
   BOOST_TEST((cubin.status.code == Code::compile));
   BOOST_TEST(cubin.explanation.find("\"nonsense\" is undefined") != std::string::npos, cubin.explanation);
-  const jit::Cubin missing = jit::compile_source("extern \"C\" __global__ void k() {}\n", "other", sm_90, cached_in(""));
+  const jit::Cubin missing =
+      jit::compile_source("extern \"C\" __global__ void k() {}\n", "other", sm_90, cached_in(""));
   BOOST_TEST((missing.status.code == Code::compile));
 }
 
@@ -278,8 +295,15 @@ BOOST_AUTO_TEST_CASE(an_old_nvrtc_says_both_versions) {
   jit::Nvrtc old;
   old.major = 12;
   old.minor = 0;
-  old.num_archs = [](int* count) { *count = 2; return 0; };
-  old.archs = [](int* archs) { archs[0] = 80; archs[1] = 90; return 0; };
+  old.num_archs = [](int* count) {
+    *count = 2;
+    return 0;
+  };
+  old.archs = [](int* archs) {
+    archs[0] = 80;
+    archs[1] = 90;
+    return 0;
+  };
   BOOST_TEST(jit::check_arch(old, sm_90).ok());
   const std::string words = message(jit::check_arch(old, Arch{121}));
   BOOST_TEST(words.find("NVRTC 12.0 is too old for sm_121a, which needs 12.9") != std::string::npos, words);

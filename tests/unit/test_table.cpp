@@ -51,7 +51,8 @@ Table small_table() {
 
 Result<Table> parse(const std::string& text) { return Table::parse(text.data(), text.size()); }
 
-/// The text with its checks made right again, after `edit` changed its lines (rows and header without the check column).
+/// The text with its checks made right again, after `edit` changed its lines (rows and header without the check
+/// column).
 std::string resigned(const std::string& text, const std::function<std::string(const std::string&)>& edit) {
   std::string out;
   int num_rows = -1;  // the header row is the first
@@ -149,11 +150,14 @@ BOOST_AUTO_TEST_CASE(lost_and_added_lines_are_refused) {
 
 BOOST_AUTO_TEST_CASE(missing_and_doubled_columns_are_named) {
   const std::string text = small_table().to_text();
-  const Result<Table> lacks = parse(resigned(text, [](const std::string& line) { return replaced(line, "median_us", "median_ms"); }));
+  const Result<Table> lacks =
+      parse(resigned(text, [](const std::string& line) { return replaced(line, "median_us", "median_ms"); }));
   BOOST_TEST(message(lacks.status()).find("lacks the column median_us") != std::string::npos);
-  const Result<Table> doubled = parse(resigned(text, [](const std::string& line) { return replaced(line, "ci_low_us", "median_us"); }));
+  const Result<Table> doubled =
+      parse(resigned(text, [](const std::string& line) { return replaced(line, "ci_low_us", "median_us"); }));
   BOOST_TEST(message(doubled.status()).find("two columns have the name median_us") != std::string::npos);
-  const Result<Table> bad = parse(resigned(text, [](const std::string& line) { return replaced(line, "310.125", "3l0.125"); }));
+  const Result<Table> bad =
+      parse(resigned(text, [](const std::string& line) { return replaced(line, "310.125", "3l0.125"); }));
   BOOST_TEST(message(bad.status()).find("line 15: cannot read the column median_us") != std::string::npos);
 }
 
@@ -194,14 +198,16 @@ BOOST_AUTO_TEST_CASE(unknown_levers_by_kind) {
 }
 
 BOOST_AUTO_TEST_CASE(missing_levers_take_their_absent_value) {
-  const Result<Table> read = parse(resigned(small_table().to_text(), [](const std::string& line) { return replaced(line, ",min_blocks=2", ""); }));
+  const Result<Table> read = parse(
+      resigned(small_table().to_text(), [](const std::string& line) { return replaced(line, ",min_blocks=2", ""); }));
   BOOST_REQUIRE_MESSAGE(read.ok(), message(read.status()));
   BOOST_TEST(read->rows()[0].config.min_blocks == 1);
 }
 
 BOOST_AUTO_TEST_CASE(unknown_values_and_kinds_cost_their_row) {
   const std::string text = small_table().to_text();
-  for (const auto& [what, with] : {std::pair("copy=cp_async", "copy=tma"), std::pair("gemm", "layer"), std::pair("activation=silu", "activation=gelu")}) {
+  for (const auto& [what, with] : {std::pair("copy=cp_async", "copy=tma"), std::pair("gemm", "layer"),
+                                   std::pair("activation=silu", "activation=gelu")}) {
     const std::string from = what;
     const std::string to = with;
     bool done = false;

@@ -29,16 +29,16 @@ struct Library {
 /// What the loader knows of a kernel on the current device.
 struct FunctionAttributes {
   uint32_t registers = 0;
-  uint32_t local_bytes = 0;          // per thread: spills and stack
+  uint32_t local_bytes = 0;  // per thread: spills and stack
   uint32_t static_shared_bytes = 0;
   uint32_t max_threads = 0;
-  uint32_t binary_cc = 0;            // 90 for sm_90 code
+  uint32_t binary_cc = 0;  // 90 for sm_90 code
 };
 
 struct LaunchShape {
-  uint32_t blocks = 0;               // along x; nothing of ours grows along y or z
+  uint32_t blocks = 0;  // along x; nothing of ours grows along y or z
   uint32_t threads = 0;
-  uint32_t shared_bytes = 0;         // dynamic
+  uint32_t shared_bytes = 0;  // dynamic
 };
 
 inline constexpr const char* no_device_rule =
@@ -57,7 +57,8 @@ constexpr bool is_absent(cudaError_t error) {
 
 inline Status error_status(cudaError_t error, Code code, const char* rule, const char* call) {
   const bool absent = is_absent(error);
-  Status status = make_error(absent ? Code::no_device : code, absent ? no_device_rule : rule, call, 0, 0, cudaGetErrorString(error));
+  Status status = make_error(absent ? Code::no_device : code, absent ? no_device_rule : rule, call, 0, 0,
+                             cudaGetErrorString(error));
   status.cuda = static_cast<int32_t>(error);
   return status;
 }
@@ -72,7 +73,8 @@ inline Status check(cudaError_t error, const char* call) {
 /// The error that somebody else's call left behind, if any; does not clear it.
 inline Status foreign_error() {
   const cudaError_t error = cudaPeekAtLastError();
-  return error == cudaSuccess ? success() : error_status(error, Code::foreign_cuda, foreign_rule, "cudaPeekAtLastError");
+  return error == cudaSuccess ? success()
+                              : error_status(error, Code::foreign_cuda, foreign_rule, "cudaPeekAtLastError");
 }
 
 /// Is it the error of a kernel that has no machine code for the device?
@@ -123,8 +125,8 @@ inline uint32_t attribute(cudaDeviceAttr which, int ordinal) {
 /// Loads a cubin or fatbin (host memory, may be freed afterwards). The library serves every device it has code for.
 inline Result<Library> load_library(const void* image) {
   Library library;
-  const Status status =
-      check(cudaLibraryLoadData(&library.handle, image, nullptr, nullptr, 0, nullptr, nullptr, 0), "cudaLibraryLoadData");
+  const Status status = check(cudaLibraryLoadData(&library.handle, image, nullptr, nullptr, 0, nullptr, nullptr, 0),
+                              "cudaLibraryLoadData");
   if (!status.ok()) return status;
   return library;
 }
@@ -153,16 +155,17 @@ inline Result<FunctionAttributes> function_attributes(Function function) {
 
 /// Allows `bytes` of dynamic shared memory for this kernel on the current device.
 inline Status allow_shared(Function function, uint32_t bytes) {
-  return check(cudaFuncSetAttribute(function.address, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-               "cudaFuncSetAttribute");
+  return check(
+      cudaFuncSetAttribute(function.address, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+      "cudaFuncSetAttribute");
 }
 
 /// Blocks of this kernel that one SM of the current device holds at once.
 inline Result<int> blocks_per_sm(Function function, uint32_t threads, uint32_t shared_bytes) {
   int blocks = 0;
-  const Status status = check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function.address,
-                                                                            static_cast<int>(threads), shared_bytes),
-                              "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  const Status status = check(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function.address, static_cast<int>(threads), shared_bytes),
+      "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
   if (!status.ok()) return status;
   return blocks;
 }
@@ -240,7 +243,9 @@ inline Result<Graph> end_capture(Stream stream) {
   if (!status.ok()) return status;
   return graph;
 }
-inline Status launch_graph(Graph graph, Stream stream) { return check(cudaGraphLaunch(graph, stream), "cudaGraphLaunch"); }
+inline Status launch_graph(Graph graph, Stream stream) {
+  return check(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
+}
 inline Status destroy_graph(Graph graph) { return check(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy"); }
 
 }  // namespace cuda_api
@@ -251,8 +256,8 @@ inline Result<Device> query_device(int ordinal) {
   const Result<int> count = cuda_api::num_devices();
   if (!count.ok()) return count.status();
   if (ordinal < 0 || ordinal >= *count) {
-    return make_error(Code::invalid_argument, "device {value} does not exist; this machine has {limit}", "device", ordinal,
-                      *count);
+    return make_error(Code::invalid_argument, "device {value} does not exist; this machine has {limit}", "device",
+                      ordinal, *count);
   }
   cudaDeviceProp properties{};
   const Status status = cuda_api::check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
@@ -274,7 +279,8 @@ inline Result<Device> query_device(int ordinal) {
   device.memory_bytes = static_cast<uint64_t>(properties.totalGlobalMem);
   device.memory_clock_khz = attribute(cudaDevAttrMemoryClockRate, ordinal);
   device.memory_bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, ordinal);
-  for (uint32_t at = 0; at + 1 < sizeof(device.name) && properties.name[at] != '\0'; ++at) device.name[at] = properties.name[at];
+  for (uint32_t at = 0; at + 1 < sizeof(device.name) && properties.name[at] != '\0'; ++at)
+    device.name[at] = properties.name[at];
   return device;
 }
 

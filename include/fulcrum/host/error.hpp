@@ -33,20 +33,20 @@ enum class Code : uint8_t {
 /// its address is the rule's identity, so two errors of one rule compare equal.
 struct Status {
   Code code = Code::ok;
-  int32_t cuda = 0;           // cudaError_t of the call, 0 when CUDA was not involved
-  const char* rule = "";      // sentence with places to fill
-  const char* subject = "";   // the argument, lever, column or call it is about
-  const char* detail = "";    // a second name: what it was compared with, or why
-  int64_t value = 0;          // what was given (for files: the line number)
-  int64_t limit = 0;          // what would have been right
+  int32_t cuda = 0;          // cudaError_t of the call, 0 when CUDA was not involved
+  const char* rule = "";     // sentence with places to fill
+  const char* subject = "";  // the argument, lever, column or call it is about
+  const char* detail = "";   // a second name: what it was compared with, or why
+  int64_t value = 0;         // what was given (for files: the line number)
+  int64_t limit = 0;         // what would have been right
 
   constexpr bool ok() const { return code == Code::ok; }
 };
 
 constexpr Status success() { return Status{}; }
 
-constexpr Status make_error(Code code, const char* rule, const char* subject = "", int64_t value = 0,
-                            int64_t limit = 0, const char* detail = "") {
+constexpr Status make_error(Code code, const char* rule, const char* subject = "", int64_t value = 0, int64_t limit = 0,
+                            const char* detail = "") {
   return Status{code, 0, rule, subject, detail, value, limit};
 }
 

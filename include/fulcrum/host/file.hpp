@@ -1,7 +1,8 @@
 // Small POSIX helpers: read a whole file, publish a whole file by rename.
 //
 // Called by table.hpp and jit/cache.hpp.
-// Invariant: publish_file() leaves either the old file or the complete new one under its name, whenever the process dies.
+// Invariant: publish_file() leaves either the old file or the complete new one under its name, whenever the process
+// dies.
 #pragma once
 
 #include <fulcrum/host/error.hpp>
@@ -62,7 +63,8 @@ inline Status read_file(const char* path, std::string& content) {
   Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return file_error("open the file", errno);
   struct stat facts {};
-  if (::fstat(file.get(), &facts) == 0 && facts.st_size > 0) content.reserve(content.size() + static_cast<size_t>(facts.st_size));
+  if (::fstat(file.get(), &facts) == 0 && facts.st_size > 0)
+    content.reserve(content.size() + static_cast<size_t>(facts.st_size));
   char buffer[1 << 16];  // one system call per 64 KiB: a cubin takes one or two
   for (;;) {
     const ssize_t count = ::read(file.get(), buffer, sizeof buffer);

@@ -16,18 +16,18 @@ FULCRUM_NAMESPACE_BEGIN
 struct Kernel {
   Config config{};
   KernelKind kind{};
-  Arch arch{0};                    // what the code was compiled for; cc 0: compiled in, the loader picks
+  Arch arch{0};  // what the code was compiled for; cc 0: compiled in, the loader picks
   cuda_api::Function function{};
-  cuda_api::Library library{};     // empty for compiled-in kernels
+  cuda_api::Library library{};  // empty for compiled-in kernels
   uint32_t threads = 0;
-  uint32_t shared_bytes = 0;       // dynamic, as rules.h counts it
+  uint32_t shared_bytes = 0;  // dynamic, as rules.h counts it
   uint32_t registers = 0;
-  uint32_t spill_bytes = 0;        // local memory of a thread
+  uint32_t spill_bytes = 0;  // local memory of a thread
 };
 
 /// A helper kernel (repack, routing) that takes one parameter struct by value.
 struct Auxiliary {
-  const char* name = "";           // its extern "C" entry
+  const char* name = "";  // its extern "C" entry
   Arch arch{0};
   cuda_api::Function function{};
   cuda_api::Library library{};
@@ -41,9 +41,9 @@ struct AuxiliarySource {
 
 /// One line of a registry that codegen renders into the program.
 struct RegisteredKernel {
-  const char* config_text;         // canonical text of write_config, Run levers at their defaults
+  const char* config_text;  // canonical text of write_config, Run levers at their defaults
   KernelKind kind;
-  const void* function;            // address of the __global__ entry
+  const void* function;  // address of the __global__ entry
 };
 struct RegisteredAuxiliary {
   const char* name;
@@ -96,8 +96,8 @@ inline Result<Auxiliary> find_auxiliary(const Registry& registry, const char* na
     auxiliary.function.address = candidate.function;
     return auxiliary;
   }
-  return make_error(Code::not_found, "helper kernel {subject} is not compiled in; compile it with jit::compile_auxiliary",
-                    name);
+  return make_error(Code::not_found,
+                    "helper kernel {subject} is not compiled in; compile it with jit::compile_auxiliary", name);
 }
 
 /// Frees the code of a kernel that jit::load made; no Plan of it may be used afterwards. Not for compiled-in kernels.

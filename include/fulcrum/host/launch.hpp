@@ -21,32 +21,35 @@ struct RoutingView {
 
 /// The data of one call; device memory throughout. A stride of 0 means dense rows.
 struct Buffers {
-  uint64_t num_tokens = 0;              // tokens of the batch, or the most it may have where the count is on the device
+  uint64_t num_tokens = 0;  // tokens of the batch, or the most it may have where the count is on the device
   RoutingView routing{};
-  const void* tokens = nullptr;         // rows of k values; 16-byte aligned
-  uint64_t tokens_stride_bytes = 0;     // a multiple of 16
+  const void* tokens = nullptr;      // rows of k values; 16-byte aligned
+  uint64_t tokens_stride_bytes = 0;  // a multiple of 16
   RowOrder input_rows = RowOrder::token;
   const float* row_scales = nullptr;    // one factor a row of `tokens`, or null
   const float* pair_weights = nullptr;  // [pairs], applied last, or null
   void* out = nullptr;                  // rows of out_columns(shape) values; 16-byte aligned
   uint64_t out_stride_bytes = 0;        // a multiple of 4: outputs are stored in pairs
   RowOrder output_rows = RowOrder::pair;
-  void* workspace = nullptr;            // plan.workspace_bytes(), zeroed once by prepare_workspace()
+  void* workspace = nullptr;  // plan.workspace_bytes(), zeroed once by prepare_workspace()
   uint64_t workspace_bytes = 0;
-  uint64_t num_token_tiles = 0;         // grid_extent=active: the tiles of this batch, where the host knows them; else 0
+  uint64_t num_token_tiles = 0;  // grid_extent=active: the tiles of this batch, where the host knows them; else 0
 };
 
 namespace launch_rules {
 
 inline constexpr const char* null_pointer = "{subject} is null and the batch is not empty";
 inline constexpr const char* alignment = "{subject} must be a multiple of {limit} bytes; it is off by {value}";
-inline constexpr const char* tokens = "the batch has {value} tokens and the Plan was made for at most {limit}; make a larger Plan";
-inline constexpr const char* stride = "{subject} is {value} bytes, and a row has {limit}";
+inline constexpr const char* tokens =
+    "the batch has {value} tokens and the Plan was made for at most {limit}; make a larger Plan";
+inline constexpr const char* stride = "{subject} is {value} bytes; it must be at least {limit}, or 0 for dense";
 inline constexpr const char* workspace =
-    "the workspace has {value} bytes and this Plan needs {limit}; ask plan.workspace_bytes() and call prepare_workspace() once";
+    "the workspace has {value} bytes and this Plan needs {limit}; ask plan.workspace_bytes() and call "
+    "prepare_workspace() once";
 inline constexpr const char* weights = "the weights' {subject} is {value} and the Plan's is {limit}";
 inline constexpr const char* packed = "the weights were packed for another {subject} than the Plan's";
-inline constexpr const char* out_rows = "output_rows cannot be token: several pairs share a token's row; use pair or csr";
+inline constexpr const char* out_rows =
+    "output_rows cannot be token: several pairs share a token's row; use pair or csr";
 inline constexpr const char* tiles = "num_token_tiles is {value}; this batch can have at most {limit}";
 
 inline Status check_pointer(const void* pointer, const char* name, uint32_t bytes) {
@@ -61,17 +64,23 @@ inline Status check_optional(const void* pointer, const char* name, uint32_t byt
 
 inline Status check_stride(uint64_t given, uint64_t row_bytes, const char* name, uint32_t multiple) {
   if (given != 0 && given < row_bytes) {
-    return make_error(Code::invalid_argument, stride, name, static_cast<int64_t>(given), static_cast<int64_t>(row_bytes));
+    return make_error(Code::invalid_argument, stride, name, static_cast<int64_t>(given),
+                      static_cast<int64_t>(row_bytes));
   }
-  return given % multiple == 0 ? success() : make_error(Code::invalid_argument, alignment, name, static_cast<int64_t>(given % multiple), multiple);
+  return given % multiple == 0
+             ? success()
+             : make_error(Code::invalid_argument, alignment, name, static_cast<int64_t>(given % multiple), multiple);
 }
 
 inline Status check_weights(const Plan& plan, const Weights& given) {
   const Shape& shape = plan.shape;
-  const auto differ = [](const char* what, uint32_t has, uint32_t needs) { return make_error(Code::invalid_argument, weights, what, has, needs); };
+  const auto differ = [](const char* what, uint32_t has, uint32_t needs) {
+    return make_error(Code::invalid_argument, weights, what, has, needs);
+  };
   if (given.n != shape.n) return differ("n", given.n, shape.n);
   if (given.k != shape.k) return differ("k", given.k, shape.k);
-  if (given.num_experts != shape.local_experts) return differ("number of experts", given.num_experts, shape.local_experts);
+  if (given.num_experts != shape.local_experts)
+    return differ("number of experts", given.num_experts, shape.local_experts);
   if (given.layout.code_word != plan.layout.code_word) return make_error(Code::invalid_argument, packed, "code_word");
   if (given.layout.k_order != plan.layout.k_order) return make_error(Code::invalid_argument, packed, "k_order");
   if (given.expert_pointers == nullptr) {
@@ -79,7 +88,8 @@ inline Status check_weights(const Plan& plan, const Weights& given) {
     if (!status.ok()) return status;
   }
   Status status = check_optional(given.expert_pointers, "weights.expert_pointers", 8);
-  if (status.ok()) status = check_stride(given.expert_stride_bytes, expert_bytes(shape.n, shape.k), "weights.expert_stride_bytes", 16);
+  if (status.ok())
+    status = check_stride(given.expert_stride_bytes, expert_bytes(shape.n, shape.k), "weights.expert_stride_bytes", 16);
   if (status.ok()) status = check_pointer(given.global_scales, "weights.global_scales", 4);
   if (status.ok()) status = check_optional(given.bias, "weights.bias", 4);
   return status;
@@ -91,10 +101,12 @@ inline Status check_buffers(const Plan& plan, const Buffers& given) {
   const uint64_t most_tiles = plan.max_tiles(given.num_tokens);
   if (given.output_rows == RowOrder::token && plan.shape.top_k > 1) return make_error(Code::invalid_argument, out_rows);
   if (given.num_token_tiles > most_tiles) {
-    return make_error(Code::invalid_argument, tiles, "num_token_tiles", static_cast<int64_t>(given.num_token_tiles), static_cast<int64_t>(most_tiles));
+    return make_error(Code::invalid_argument, tiles, "num_token_tiles", static_cast<int64_t>(given.num_token_tiles),
+                      static_cast<int64_t>(most_tiles));
   }
   if (given.workspace_bytes < plan.workspace_bytes()) {
-    return make_error(Code::invalid_argument, workspace, "workspace", static_cast<int64_t>(given.workspace_bytes), static_cast<int64_t>(plan.workspace_bytes()));
+    return make_error(Code::invalid_argument, workspace, "workspace", static_cast<int64_t>(given.workspace_bytes),
+                      static_cast<int64_t>(plan.workspace_bytes()));
   }
   Status status = check_pointer(given.tokens, "tokens", 16);
   if (status.ok()) status = check_pointer(given.out, "out", 16);
@@ -114,8 +126,8 @@ inline Status check_buffers(const Plan& plan, const Buffers& given) {
 /// What launch() would refuse, without a GPU. An empty batch is right whatever its pointers are.
 inline Status check_launch(const Plan& plan, const Weights& weights, const Buffers& buffers) {
   if (buffers.num_tokens > plan.max_tokens) {
-    return make_error(Code::invalid_argument, launch_rules::tokens, "num_tokens", static_cast<int64_t>(buffers.num_tokens),
-                      static_cast<int64_t>(plan.max_tokens));
+    return make_error(Code::invalid_argument, launch_rules::tokens, "num_tokens",
+                      static_cast<int64_t>(buffers.num_tokens), static_cast<int64_t>(plan.max_tokens));
   }
   if (buffers.num_tokens == 0) return success();
   const Status status = launch_rules::check_weights(plan, weights);
@@ -139,7 +151,8 @@ inline Params launch_params(const Plan& plan, const Weights& weights, const Buff
   Params params{};
   params.weights = weights.expert_pointers != nullptr ? nullptr : weights.packed;
   params.expert_weights = weights.expert_pointers;
-  params.expert_stride_bytes = weights.expert_stride_bytes != 0 ? weights.expert_stride_bytes : expert_bytes(shape.n, shape.k);
+  params.expert_stride_bytes =
+      weights.expert_stride_bytes != 0 ? weights.expert_stride_bytes : expert_bytes(shape.n, shape.k);
   params.global_scales = weights.global_scales;
   params.bias = weights.bias;
   params.tokens = static_cast<const uint8_t*>(buffers.tokens);
@@ -170,10 +183,11 @@ inline Status prepare_workspace(const Plan& plan, void* workspace, cuda_api::Str
 }
 
 /// Computes out[row] = epilogue(tokens[row] x weights[expert of row]) for every row of the routing, on `stream`, which
-/// belongs to the Plan's device. Rows of `out` that no pair writes are left as they were. Work is finished when the stream
-/// says so. Errors: invalid_argument; foreign_cuda; cuda (an error of the kernel itself shows at the caller's next
-/// synchronization). May be captured: a replay reads whatever the buffers hold then.
-inline Status launch(const Plan& plan, const Weights& weights, const Buffers& buffers, cuda_api::Stream stream) noexcept {
+/// belongs to the Plan's device. Rows of `out` that no pair writes are left as they were. Work is finished when the
+/// stream says so. Errors: invalid_argument; foreign_cuda; cuda (an error of the kernel itself shows at the caller's
+/// next synchronization). May be captured: a replay reads whatever the buffers hold then.
+inline Status launch(const Plan& plan, const Weights& weights, const Buffers& buffers,
+                     cuda_api::Stream stream) noexcept {
   Status status = check_launch(plan, weights, buffers);
   const uint32_t blocks = status.ok() ? launch_blocks(plan, buffers) : 0;
   if (blocks == 0) return status;

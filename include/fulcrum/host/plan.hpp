@@ -17,9 +17,9 @@ struct Plan {
   int32_t device = -1;
   Arch arch{0};
   uint64_t max_tokens = 0;
-  uint32_t n_tiles = 0;            // tiles of outputs
-  uint32_t blocks_per_sm = 0;      // resident at once
-  uint32_t resident_blocks = 0;    // blocks_per_sm times SMs
+  uint32_t n_tiles = 0;          // tiles of outputs
+  uint32_t blocks_per_sm = 0;    // resident at once
+  uint32_t resident_blocks = 0;  // blocks_per_sm times SMs
   uint32_t max_grid = 0;
 
   /// Bytes that launch() needs at Buffers.workspace, for each stream that runs this Plan; 0 for a fixed tile queue.
@@ -40,17 +40,23 @@ inline constexpr const char* kind =
     "the kernel was compiled for another kind of projection than the shape's ({subject} differs); compile it with "
     "kernel_kind(shape)";
 inline constexpr const char* layout =
-    "the kernel reads weights of another layout ({subject} is {detail} in its Config); pass the layout that the weights were packed "
+    "the kernel reads weights of another layout ({subject} is {detail} in its Config); pass the layout that the "
+    "weights were packed "
     "for, and a Config chosen for that layout";
-inline constexpr const char* arch = "the kernel was compiled for {subject} and this device is {detail}; compile it for {detail}";
+inline constexpr const char* arch =
+    "the kernel was compiled for {subject} and this device is {detail}; compile it for {detail}";
 inline constexpr const char* no_code =
-    "the kernels compiled into this program have no code for {subject}; add it to CUDA_ARCHITECTURES, or use jit::compile";
-inline constexpr const char* threads = "a block of {value} threads; this kernel on this device may have {limit}: use fewer warps";
+    "the kernels compiled into this program have no code for {subject}; add it to CUDA_ARCHITECTURES, or use "
+    "jit::compile";
+inline constexpr const char* threads =
+    "a block of {value} threads; this kernel on this device may have {limit}: use fewer warps";
 inline constexpr const char* registers =
     "a block needs {value} registers; this device gives a block {limit}: use fewer warps or a register_cap";
 inline constexpr const char* shared =
-    "a block needs {value} bytes of shared memory; this device gives a block {limit}: use fewer stages or smaller tiles";
-inline constexpr const char* resident = "no block of this kernel fits an SM of this device; use fewer warps, stages or registers";
+    "a block needs {value} bytes of shared memory; this device gives a block {limit}: use fewer stages or smaller "
+    "tiles";
+inline constexpr const char* resident =
+    "no block of this kernel fits an SM of this device; use fewer warps, stages or registers";
 inline constexpr const char* pairs =
     "max_tokens * top_k is {value}; a pair index must stay below {limit}: split the batch";
 inline constexpr const char* grid =
@@ -61,30 +67,37 @@ inline Status check_kernel(const Kernel& kernel, const Device& device, const Sha
   if (reason != nullptr) return make_error(Code::illegal_config, config, "config", 0, 0, reason);
   const KernelKind needed = kernel_kind(shape);
   if (!(kernel.kind == needed)) {
-    const char* what = kernel.kind.dtype != needed.dtype ? "dtype" : kernel.kind.gate_up != needed.gate_up ? "projection" : "activation";
+    const char* what = kernel.kind.dtype != needed.dtype       ? "dtype"
+                       : kernel.kind.gate_up != needed.gate_up ? "projection"
+                                                               : "activation";
     return make_error(Code::invalid_argument, kind, what);
   }
   const Layout own = layout_of(kernel.config);
   if (own.code_word != wanted.code_word) {
     return make_error(Code::invalid_argument, layout, "code_word", 0, 0, value_name(own.code_word));
   }
-  if (own.k_order != wanted.k_order) return make_error(Code::invalid_argument, layout, "k_order", 0, 0, value_name(own.k_order));
+  if (own.k_order != wanted.k_order)
+    return make_error(Code::invalid_argument, layout, "k_order", 0, 0, value_name(own.k_order));
   if (kernel.arch.cc != 0 && kernel.arch.cc != device.arch.cc) {
-    return make_error(Code::unsupported, arch, arch_name(kernel.arch), kernel.arch.cc, device.arch.cc, arch_name(device.arch));
+    return make_error(Code::unsupported, arch, arch_name(kernel.arch), kernel.arch.cc, device.arch.cc,
+                      arch_name(device.arch));
   }
   return success();
 }
 
 inline Status check_limits(const Kernel& kernel, const Device& device, const cuda_api::FunctionAttributes& attributes) {
   const uint32_t most_threads = min_of(attributes.max_threads, device.max_threads_per_block);
-  if (kernel.threads > most_threads) return make_error(Code::unsupported, threads, "threads", kernel.threads, most_threads);
+  if (kernel.threads > most_threads)
+    return make_error(Code::unsupported, threads, "threads", kernel.threads, most_threads);
   const uint64_t num_registers = uint64_t{attributes.registers} * kernel.threads;
   if (num_registers > device.registers_per_block) {
-    return make_error(Code::unsupported, registers, "registers", static_cast<int64_t>(num_registers), device.registers_per_block);
+    return make_error(Code::unsupported, registers, "registers", static_cast<int64_t>(num_registers),
+                      device.registers_per_block);
   }
   const uint64_t bytes = uint64_t{kernel.shared_bytes} + attributes.static_shared_bytes;
   if (bytes > device.shared_per_block_bytes) {
-    return make_error(Code::unsupported, shared, "shared memory", static_cast<int64_t>(bytes), device.shared_per_block_bytes);
+    return make_error(Code::unsupported, shared, "shared memory", static_cast<int64_t>(bytes),
+                      device.shared_per_block_bytes);
   }
   return success();
 }
@@ -94,12 +107,14 @@ inline Status check_sizes(const Plan& plan) {
   constexpr uint64_t most = 0x7FFFFFFF;
   if (plan.max_tokens > most / plan.shape.top_k) {
     const uint64_t num_pairs = plan.max_tokens > most ? plan.max_tokens : plan.max_tokens * plan.shape.top_k;
-    return make_error(Code::invalid_argument, pairs, "max_tokens", static_cast<int64_t>(num_pairs), static_cast<int64_t>(most));
+    return make_error(Code::invalid_argument, pairs, "max_tokens", static_cast<int64_t>(num_pairs),
+                      static_cast<int64_t>(most));
   }
   const uint64_t num_items = plan.max_tiles(plan.max_tokens) * plan.n_tiles;
   const uint64_t limit = min_of<uint64_t>(most, plan.max_grid);
   if (num_items > limit) {
-    return make_error(Code::invalid_argument, grid, "max_tokens", static_cast<int64_t>(num_items), static_cast<int64_t>(limit));
+    return make_error(Code::invalid_argument, grid, "max_tokens", static_cast<int64_t>(num_items),
+                      static_cast<int64_t>(limit));
   }
   return success();
 }

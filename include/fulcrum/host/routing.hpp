@@ -41,16 +41,17 @@ struct RoutingPlan {
   constexpr uint64_t workspace_bytes() const { return csr_workspace_bytes(max_pairs(), local_experts); }
 };
 
-/// What build_routing() reads and writes; device memory. Alignment: each pointer to its element, token tiles to 16 bytes.
+/// What build_routing() reads and writes; device memory. Alignment: each pointer to its element, token tiles to 16
+/// bytes.
 struct RoutingBuffers {
-  const int32_t* ids = nullptr;         // [num_tokens][top_k] global expert ids; -1 and other ranks' are skipped
-  uint64_t ids_row_stride = 0;          // elements from one token to the next; 0: dense
-  uint64_t num_tokens = 0;              // of this batch, or the most where device_num_tokens says how many
+  const int32_t* ids = nullptr;                // [num_tokens][top_k] global expert ids; -1 and other ranks' are skipped
+  uint64_t ids_row_stride = 0;                 // elements from one token to the next; 0: dense
+  uint64_t num_tokens = 0;                     // of this batch, or the most where device_num_tokens says how many
   const int32_t* device_num_tokens = nullptr;  // [1], or null
-  int32_t* offsets = nullptr;           // [local_experts + 1]
-  int32_t* pair_ids = nullptr;          // [num_tokens * top_k]
-  CsrTileList lists[2];                 // token tiles; a list without pointers is not made
-  void* workspace = nullptr;            // plan.workspace_bytes()
+  int32_t* offsets = nullptr;                  // [local_experts + 1]
+  int32_t* pair_ids = nullptr;                 // [num_tokens * top_k]
+  CsrTileList lists[2];                        // token tiles; a list without pointers is not made
+  void* workspace = nullptr;                   // plan.workspace_bytes()
   uint64_t workspace_bytes = 0;
 };
 
@@ -85,13 +86,15 @@ inline Status check_list(const CsrTileList& list) {
 
 inline Status check_buffers(const RoutingPlan& plan, const RoutingBuffers& given) {
   if (given.num_tokens > plan.max_tokens) {
-    return make_error(Code::invalid_argument, launch_rules::tokens, "num_tokens", static_cast<int64_t>(given.num_tokens), plan.max_tokens);
+    return make_error(Code::invalid_argument, launch_rules::tokens, "num_tokens",
+                      static_cast<int64_t>(given.num_tokens), plan.max_tokens);
   }
   const char* reason = illegal_csr(params(plan, given));
   if (reason != nullptr) return make_error(Code::invalid_argument, sizes, "routing", 0, 0, reason);
   const uint64_t needed = csr_workspace_bytes(given.num_tokens * plan.top_k, plan.local_experts);
   if (given.workspace_bytes < needed) {
-    return make_error(Code::invalid_argument, launch_rules::workspace, "workspace", static_cast<int64_t>(given.workspace_bytes), static_cast<int64_t>(needed));
+    return make_error(Code::invalid_argument, launch_rules::workspace, "workspace",
+                      static_cast<int64_t>(given.workspace_bytes), static_cast<int64_t>(needed));
   }
   Status status = needed > 0 ? launch_rules::check_pointer(given.workspace, "workspace", 4) : success();
   if (status.ok() && given.num_tokens > 0) status = launch_rules::check_pointer(given.ids, "ids", 4);
@@ -122,7 +125,8 @@ inline Result<RoutingPlan> make_routing_plan(const RoutingKernels& kernels, cons
   plan.first_expert = shape.first_expert;
   plan.local_experts = shape.local_experts;
   plan.max_tokens = static_cast<uint32_t>(min_of<uint64_t>(max_tokens, 0xFFFFFFFFu));  // illegal_csr refuses that many
-  const char* reason = illegal_csr(routing_rules::params(plan, RoutingBuffers{nullptr, 0, plan.max_tokens, nullptr, nullptr, nullptr, {}, nullptr, 0}));
+  const char* reason = illegal_csr(routing_rules::params(
+      plan, RoutingBuffers{nullptr, 0, plan.max_tokens, nullptr, nullptr, nullptr, {}, nullptr, 0}));
   if (reason != nullptr) return make_error(Code::invalid_argument, routing_rules::sizes, "routing", 0, 0, reason);
   for (uint32_t step = 0; step < num_routing_kernels; ++step) {
     if (kernels.steps[step].function.address == nullptr) {

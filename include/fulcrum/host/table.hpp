@@ -27,26 +27,26 @@ enum class Source : uint8_t { measured, modelled };
 
 /// One best Config. Times are microseconds of one GEMM launch; a column that was not measured holds 0.
 struct Row {
-  std::string run;                 // names the provenance lines that hold for this row
+  std::string run;  // names the provenance lines that hold for this row
   Shape shape{};
-  uint64_t tokens_first = 0;       // the row answers for tokens_first..tokens_last
+  uint64_t tokens_first = 0;  // the row answers for tokens_first..tokens_last
   uint64_t tokens_last = 0;
-  std::string routing;             // probe, receipt, decode, uniform, trace name ...
-  Config config{};                 // its Layout is the row's
+  std::string routing;  // probe, receipt, decode, uniform, trace name ...
+  Config config{};      // its Layout is the row's
   double median_us = 0;
-  double ci_low_us = 0;            // 95 % interval of the median
+  double ci_low_us = 0;  // 95 % interval of the median
   double ci_high_us = 0;
   uint64_t samples = 0;
   double tflops = 0;
   double gbps = 0;
-  double roof_percent = 0;         // of the floor: max(matrix, bytes) of the same run
+  double roof_percent = 0;  // of the floor: max(matrix, bytes) of the same run
   uint32_t registers = 0;
   uint32_t shared_bytes = 0;
   uint32_t blocks_per_sm = 0;
-  double default_us = 0;           // the built-in default in the same run
-  std::string chosen;              // how: "gain", "tie: simplest", "default", "only" ...
+  double default_us = 0;  // the built-in default in the same run
+  std::string chosen;     // how: "gain", "tie: simplest", "default", "only" ...
   Source source = Source::measured;
-  bool stale = false;              // set on load: the family's revision has moved since
+  bool stale = false;  // set on load: the family's revision has moved since
 };
 
 /// One `# key: value` line. run is empty for lines about the file; otherwise the text form is "# <run>/<key>: value".
@@ -60,7 +60,7 @@ struct Provenance {
 inline constexpr const char* key_compute_capability = "compute_capability";  // "90"
 inline constexpr const char* key_num_sms = "num_sms";
 inline constexpr const char* key_shared_per_sm = "shared_per_sm_bytes";
-inline constexpr const char* key_revision_prefix = "revision.";              // "revision.mma_sync", one per family
+inline constexpr const char* key_revision_prefix = "revision.";  // "revision.mma_sync", one per family
 
 enum class Match : uint8_t {
   exact,           // this device, shape, layout, and the token count lies in the row's range
@@ -81,8 +81,8 @@ constexpr const char* match_name(Match match) {
 struct Choice {
   Config config{};
   Match match = Match::default_config;
-  bool stale = false;              // measured with an older revision of the family
-  bool other_routing = false;      // the caller named a routing and the row was measured on another
+  bool stale = false;          // measured with an older revision of the family
+  bool other_routing = false;  // the caller named a routing and the row was measured on another
   const Row* row = nullptr;
 };
 
@@ -101,7 +101,8 @@ class Table {
   /// each measured token count. The default Layout where no row fits.
   Layout layout(const DeviceKey& device, const Shape& shape) const;
 
-  /// The Config to use. `routing` may be null (any). Never fails: without a fitting row it answers Match::default_config.
+  /// The Config to use. `routing` may be null (any). Never fails: without a fitting row it answers
+  /// Match::default_config.
   Choice choose(const DeviceKey& device, const Shape& shape, Layout layout, uint64_t tokens,
                 const char* routing = nullptr) const;
 

@@ -29,7 +29,8 @@ inline double token_distance(const Row& row, uint64_t tokens) {
 }
 
 inline bool same_point(const Row& left, const Row& right) {
-  return left.tokens_first == right.tokens_first && left.tokens_last == right.tokens_last && left.routing == right.routing;
+  return left.tokens_first == right.tokens_first && left.tokens_last == right.tokens_last &&
+         left.routing == right.routing;
 }
 
 inline Config default_for(const Shape& shape, Layout layout) {
@@ -69,7 +70,8 @@ inline bool Table::run_device(const std::string& run, DeviceKey& device) const {
 inline int Table::misfit(const Row& row, const DeviceKey& device, const Shape& shape) const {
   constexpr int never = 2;
   DeviceKey measured;
-  if (!detail::same_shape_key(row.shape, shape) || !run_device(row.run, measured) || measured.cc != device.cc) return never;
+  if (!detail::same_shape_key(row.shape, shape) || !run_device(row.run, measured) || measured.cc != device.cc)
+    return never;
   if (illegal_reason(row.config, Arch{device.cc}, shape) != nullptr) return never;
   return measured == device ? 0 : 1;
 }
@@ -188,7 +190,8 @@ inline void Table::merge(const Table& other) {
     for (size_t index = 0; index < num_old && known; ++index) {
       DeviceKey device;
       if (detail::same_shape_key(rows_[index].shape, row.shape) && detail::same_point(rows_[index], row) &&
-          layout_of(rows_[index].config) == layout_of(row.config) && run_device(rows_[index].run, device) && device == incoming) {
+          layout_of(rows_[index].config) == layout_of(row.config) && run_device(rows_[index].run, device) &&
+          device == incoming) {
         replaced[index] = true;
       }
     }

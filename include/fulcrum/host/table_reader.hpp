@@ -41,7 +41,8 @@ class TableReader {
   /// "# key: value" or "# run/key: value"
   Status read_comment(const std::string& line) {
     const size_t colon = line.find(": ");
-    if (line.compare(0, 2, "# ") != 0 || (colon == std::string::npos && line.back() != ':')) return error("expected \"# key: value\"");
+    if (line.compare(0, 2, "# ") != 0 || (colon == std::string::npos && line.back() != ':'))
+      return error("expected \"# key: value\"");
     const size_t key_end = colon == std::string::npos ? line.size() - 1 : colon;
     const std::string key = line.substr(2, key_end - 2);
     const std::string value = colon == std::string::npos ? "" : line.substr(colon + 2);
@@ -61,18 +62,16 @@ class TableReader {
   Status read_header(const std::string& line) {
     names_ = detail::split(line, '\t');
     if (names_.back() != "check") return error("the header row must end with the column \"check\"");
-    size_t count = 0;
-    const detail::Column* columns = detail::table_columns(count);
     columns_.assign(names_.size(), nullptr);
-    for (size_t column = 0; column < count; ++column) {
+    for (const detail::Column& column : detail::columns) {
       bool present = false;
       for (size_t place = 0; place < names_.size(); ++place) {
-        if (names_[place] != columns[column].name) continue;
-        if (present) return error("two columns have the name ", columns[column].name);
-        columns_[place] = &columns[column];
+        if (names_[place] != column.name) continue;
+        if (present) return error("two columns have the name ", column.name);
+        columns_[place] = &column;
         present = true;
       }
-      if (!present && columns[column].required) return error("the header row lacks the column ", columns[column].name);
+      if (!present && column.required) return error("the header row lacks the column ", column.name);
     }
     return success();
   }
@@ -81,13 +80,15 @@ class TableReader {
     const size_t last_tab = line.rfind('\t');
     const std::vector<std::string> fields = detail::split(line, '\t');
     if (fields.size() != columns_.size()) return error("the row has another number of columns than the header row");
-    if (detail::line_check(line.data(), last_tab) != fields.back()) return error("the row was edited or damaged: its check does not fit");
+    if (detail::line_check(line.data(), last_tab) != fields.back())
+      return error("the row was edited or damaged: its check does not fit");
     ++num_rows_;
     Row row;
     std::string kind, shape, layout, config;
     for (size_t place = 0; place < fields.size(); ++place) {
       if (columns_[place] == nullptr) continue;
-      if (!columns_[place]->read(fields[place], row)) return error("cannot read the column ", columns_[place]->name);
+      if (!detail::read_cell(*columns_[place], fields[place], row))
+        return error("cannot read the column ", columns_[place]->name);
       const std::string& name = names_[place];
       if (name == "kind") kind = fields[place];
       if (name == "shape") shape = fields[place];
@@ -97,7 +98,8 @@ class TableReader {
     if (kind != "gemm") return leave_out("rows of kind \"" + kind + "\" are for a newer version");
     if (!parse_shape(shape, row.shape)) return leave_out("the shape \"" + shape + "\" is for a newer version");
     if (!read_config(config, row.config)) return success();
-    if (layout != detail::layout_text(layout_of(row.config))) return error("the layout column does not agree with the config");
+    if (layout != detail::layout_text(layout_of(row.config)))
+      return error("the layout column does not agree with the config");
     row.stale = is_stale(row);
     table_.rows_.push_back(row);
     return success();
@@ -107,7 +109,8 @@ class TableReader {
     ended_ = true;
     const std::vector<std::string> words = detail::split(line, ' ');  // "#", "end", rows, hash
     if (words.size() != 4) return error("expected \"# end <rows> <hash>\"");
-    if (words[2] != std::to_string(num_rows_)) return error("the number of rows is not the one written: lines were added or lost");
+    if (words[2] != std::to_string(num_rows_))
+      return error("the number of rows is not the one written: lines were added or lost");
     if (words[3] != hash.hex()) return error("the lines above do not match the hash: the file was edited");
     return success();
   }
@@ -134,7 +137,8 @@ class TableReader {
       bool found = false;
       for (const LeverInfo& lever : lever_infos) found = found || name == lever.name;
       if (!found && !may_ignore(name)) {
-        (void)leave_out("its lever \"" + name + "\" may change packed bytes or results, and this version does not know it");
+        (void)leave_out("its lever \"" + name +
+                        "\" may change packed bytes or results, and this version does not know it");
         return false;
       }
       if (!found) {

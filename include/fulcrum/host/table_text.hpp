@@ -85,50 +85,84 @@ inline std::string one_line(std::string text) {
   return text;
 }
 
-/// A column: how it is written and how it is read. Columns whose reading needs more than the text (config, shape) are
-/// read by TableReader.
+/// A column: its name, and the member of Row that it holds; a column without one is read and written by name.
 struct Column {
   const char* name;
   bool required;
-  std::string (*write)(const Row&);
-  bool (*read)(const std::string&, Row&);
+  std::string Row::*text = nullptr;
+  double Row::*decimal = nullptr;
+  uint32_t Row::*count = nullptr;
+  uint64_t Row::*wide = nullptr;
 };
 
-inline const Column* table_columns(size_t& count) {
-  constexpr auto later = [](const std::string&, Row&) { return true; };
-  static const Column columns[] = {
-      {"run", true, [](const Row& r) { return one_line(r.run); }, [](const std::string& t, Row& r) { r.run = t; return !t.empty(); }},
-      {"kind", true, [](const Row&) { return std::string("gemm"); }, later},
-      {"shape", true, [](const Row& r) { return shape_text(r.shape); }, later},
-      {"layout", true, [](const Row& r) { return layout_text(layout_of(r.config)); }, later},
-      {"tokens", true,
-       [](const Row& r) {
-         const std::string first = std::to_string(r.tokens_first);
-         return r.tokens_first == r.tokens_last ? first : first + "-" + std::to_string(r.tokens_last);
-       },
-       read_tokens},
-      {"routing", true, [](const Row& r) { return one_line(r.routing); }, [](const std::string& t, Row& r) { r.routing = t; return true; }},
-      {"config", true, [](const Row& r) { return config_text(r.config); }, later},
-      {"median_us", true, [](const Row& r) { return decimal_text(r.median_us); }, [](const std::string& t, Row& r) { return read_decimal(t, r.median_us); }},
-      {"ci_low_us", false, [](const Row& r) { return decimal_text(r.ci_low_us); }, [](const std::string& t, Row& r) { return read_decimal(t, r.ci_low_us); }},
-      {"ci_high_us", false, [](const Row& r) { return decimal_text(r.ci_high_us); }, [](const std::string& t, Row& r) { return read_decimal(t, r.ci_high_us); }},
-      {"samples", false, [](const Row& r) { return std::to_string(r.samples); }, [](const std::string& t, Row& r) { return read_count(t, r.samples); }},
-      {"tflops", false, [](const Row& r) { return decimal_text(r.tflops); }, [](const std::string& t, Row& r) { return read_decimal(t, r.tflops); }},
-      {"gbps", false, [](const Row& r) { return decimal_text(r.gbps); }, [](const std::string& t, Row& r) { return read_decimal(t, r.gbps); }},
-      {"roof_percent", false, [](const Row& r) { return decimal_text(r.roof_percent); }, [](const std::string& t, Row& r) { return read_decimal(t, r.roof_percent); }},
-      {"registers", false, [](const Row& r) { return std::to_string(r.registers); }, [](const std::string& t, Row& r) { return read_count(t, r.registers); }},
-      {"shared_bytes", false, [](const Row& r) { return std::to_string(r.shared_bytes); }, [](const std::string& t, Row& r) { return read_count(t, r.shared_bytes); }},
-      {"blocks_per_sm", false, [](const Row& r) { return std::to_string(r.blocks_per_sm); }, [](const std::string& t, Row& r) { return read_count(t, r.blocks_per_sm); }},
-      {"default_us", false, [](const Row& r) { return decimal_text(r.default_us); }, [](const std::string& t, Row& r) { return read_decimal(t, r.default_us); }},
-      {"chosen", false, [](const Row& r) { return one_line(r.chosen); }, [](const std::string& t, Row& r) { r.chosen = t; return true; }},
-      {"source", true, [](const Row& r) { return std::string(r.source == Source::modelled ? "modelled" : "measured"); },
-       [](const std::string& t, Row& r) {
-         r.source = t == "modelled" ? Source::modelled : Source::measured;
-         return t == "modelled" || t == "measured";
-       }},
-  };
-  count = sizeof columns / sizeof columns[0];
-  return columns;
+constexpr Column text_column(const char* name, std::string Row::*member) {
+  return {name, true, member, nullptr, nullptr, nullptr};
+}
+constexpr Column decimal_column(const char* name, double Row::*member, bool required = false) {
+  return {name, required, nullptr, member, nullptr, nullptr};
+}
+constexpr Column count_column(const char* name, uint32_t Row::*member) {
+  return {name, false, nullptr, nullptr, member, nullptr};
+}
+constexpr Column wide_column(const char* name, uint64_t Row::*member) {
+  return {name, false, nullptr, nullptr, nullptr, member};
+}
+
+// In the order of the file.
+inline constexpr Column columns[] = {
+    text_column("run", &Row::run),
+    {"kind", true},
+    {"shape", true},
+    {"layout", true},
+    {"tokens", true},
+    text_column("routing", &Row::routing),
+    {"config", true},
+    decimal_column("median_us", &Row::median_us, true),
+    decimal_column("ci_low_us", &Row::ci_low_us),
+    decimal_column("ci_high_us", &Row::ci_high_us),
+    wide_column("samples", &Row::samples),
+    decimal_column("tflops", &Row::tflops),
+    decimal_column("gbps", &Row::gbps),
+    decimal_column("roof_percent", &Row::roof_percent),
+    count_column("registers", &Row::registers),
+    count_column("shared_bytes", &Row::shared_bytes),
+    count_column("blocks_per_sm", &Row::blocks_per_sm),
+    decimal_column("default_us", &Row::default_us),
+    text_column("chosen", &Row::chosen),
+    {"source", true},
+};
+
+inline std::string tokens_text(const Row& row) {
+  const std::string first = std::to_string(row.tokens_first);
+  return row.tokens_first == row.tokens_last ? first : first + "-" + std::to_string(row.tokens_last);
+}
+
+inline std::string write_cell(const Column& column, const Row& row) {
+  if (column.text != nullptr) return one_line(row.*column.text);
+  if (column.decimal != nullptr) return decimal_text(row.*column.decimal);
+  if (column.count != nullptr) return std::to_string(row.*column.count);
+  if (column.wide != nullptr) return std::to_string(row.*column.wide);
+  const std::string name = column.name;
+  if (name == "kind") return "gemm";
+  if (name == "shape") return shape_text(row.shape);
+  if (name == "layout") return layout_text(layout_of(row.config));
+  if (name == "tokens") return tokens_text(row);
+  if (name == "config") return config_text(row.config);
+  return row.source == Source::modelled ? "modelled" : "measured";
+}
+
+/// False when the text is not of the column's form. kind, shape, layout and config are left to TableReader: what they
+/// hold may be right and yet of no use to this build.
+inline bool read_cell(const Column& column, const std::string& text, Row& row) {
+  if (column.text != nullptr) row.*column.text = text;
+  if (column.decimal != nullptr) return read_decimal(text, row.*column.decimal);
+  if (column.count != nullptr) return read_count(text, row.*column.count);
+  if (column.wide != nullptr) return read_count(text, row.*column.wide);
+  const std::string name = column.name;
+  if (name == "tokens") return read_tokens(text, row);
+  if (name != "source") return true;
+  row.source = text == "modelled" ? Source::modelled : Source::measured;
+  return text == "modelled" || text == "measured";
 }
 
 inline std::string line_check(const char* line, size_t length) {
@@ -172,9 +206,10 @@ inline const char* lever_kind_key(LeverKind kind) {
 }  // namespace detail
 
 inline std::string shape_text(const Shape& shape) {
-  return std::string("projection=") + value_name(shape.projection) + ",n=" + std::to_string(shape.n) + ",k=" + std::to_string(shape.k) +
-         ",experts=" + std::to_string(shape.experts) + ",local_experts=" + std::to_string(shape.local_experts) +
-         ",top_k=" + std::to_string(shape.top_k) + ",dtype=" + value_name(shape.dtype) + ",activation=" + value_name(shape.activation);
+  return std::string("projection=") + value_name(shape.projection) + ",n=" + std::to_string(shape.n) +
+         ",k=" + std::to_string(shape.k) + ",experts=" + std::to_string(shape.experts) +
+         ",local_experts=" + std::to_string(shape.local_experts) + ",top_k=" + std::to_string(shape.top_k) +
+         ",dtype=" + value_name(shape.dtype) + ",activation=" + value_name(shape.activation);
 }
 
 inline bool parse_shape(const std::string& text, Shape& shape) {
@@ -210,13 +245,13 @@ inline std::string Table::to_text() const {
   for (const Provenance& line : provenance_) {
     text += "# " + (line.run.empty() ? line.key : line.run + "/" + line.key) + ": " + line.value + "\n";
   }
-  size_t num_columns = 0;
-  const detail::Column* columns = detail::table_columns(num_columns);
-  for (size_t column = 0; column < num_columns; ++column) text += std::string(columns[column].name) + "\t";
+  for (const detail::Column& column : detail::columns) text += std::string(column.name) + "\t";
   text += "check\n";
   for (const Row& row : rows_) {
     std::string line;
-    for (size_t column = 0; column < num_columns; ++column) line += (column > 0 ? "\t" : "") + columns[column].write(row);
+    for (const detail::Column& column : detail::columns) {
+      line += (&column == detail::columns ? "" : "\t") + detail::write_cell(column, row);
+    }
     text += line + "\t" + detail::line_check(line.data(), line.size()) + "\n";
   }
   Fnv64 hash;

@@ -15,14 +15,14 @@ FULCRUM_NAMESPACE_BEGIN
 
 /// All experts of one projection. Either one bank or a pointer per expert; all pointers are device memory.
 struct Weights {
-  const uint8_t* packed = nullptr;                 // [local_experts][expert_bytes(n, k)]; 16-byte aligned
-  uint64_t expert_stride_bytes = 0;                // 0: dense
-  const uint8_t* const* expert_pointers = nullptr; // [local_experts], wins over packed; each 16-byte aligned
-  const float* global_scales = nullptr;            // [local_experts], gate_up: [local_experts][2] gate, up
-  const float* bias = nullptr;                     // [local_experts][n], gate_up: [..][2][n/2] gate, up; or null
+  const uint8_t* packed = nullptr;                  // [local_experts][expert_bytes(n, k)]; 16-byte aligned
+  uint64_t expert_stride_bytes = 0;                 // 0: dense
+  const uint8_t* const* expert_pointers = nullptr;  // [local_experts], wins over packed; each 16-byte aligned
+  const float* global_scales = nullptr;             // [local_experts], gate_up: [local_experts][2] gate, up
+  const float* bias = nullptr;                      // [local_experts][n], gate_up: [..][2][n/2] gate, up; or null
   Layout layout{};
-  uint32_t n = 0, k = 0;                           // packed rows and columns
-  uint32_t num_experts = 0;                        // local
+  uint32_t n = 0, k = 0;     // packed rows and columns
+  uint32_t num_experts = 0;  // local
 };
 
 /// Bytes of the packed bank of a shape's local experts.
@@ -31,22 +31,23 @@ constexpr uint64_t packed_bytes(const Shape& shape) { return expert_bytes(shape.
 /// Where the checkpoint's tensors lie in device memory. Pointer tables are given twice: `tables` on the device, for the
 /// kernel, and `host_tables`, so that every pointer's alignment is checked before anything is launched.
 struct CheckpointPart {
-  const void* bank = nullptr;                 // [num_experts] tensors, one after another
-  uint64_t expert_bytes = 0;                  // from one tensor of the bank to the next
-  const void* const* table = nullptr;         // device: [num_experts] pointers, wins over bank
-  const void* const* host_table = nullptr;    // host: the same pointers
+  const void* bank = nullptr;               // [num_experts] tensors, one after another
+  uint64_t expert_bytes = 0;                // from one tensor of the bank to the next
+  const void* const* table = nullptr;       // device: [num_experts] pointers, wins over bank
+  const void* const* host_table = nullptr;  // host: the same pointers
 };
 struct CheckpointView {
   CheckpointFormat format = CheckpointFormat::block36;
-  uint32_t num_parts = 1;                     // 2: gate and up, each of n / 2 rows
-  CheckpointPart codes[2];                    // block36: the blocks, scales included; modelopt: [rows][k/2]
-  CheckpointPart scales[2];                   // modelopt: [rows][k/16]; block36: unused
-  uint64_t codes_row_bytes = 0;               // 0: dense
-  uint64_t scales_row_bytes = 0;              // 0: dense
+  uint32_t num_parts = 1;         // 2: gate and up, each of n / 2 rows
+  CheckpointPart codes[2];        // block36: the blocks, scales included; modelopt: [rows][k/2]
+  CheckpointPart scales[2];       // modelopt: [rows][k/16]; block36: unused
+  uint64_t codes_row_bytes = 0;   // 0: dense
+  uint64_t scales_row_bytes = 0;  // 0: dense
 };
 
 /// The kernel that repack() needs, by name for find_auxiliary and as source for jit::compile_auxiliary.
-constexpr AuxiliarySource repack_source(CheckpointFormat format, Layout layout, RepackDirection direction = RepackDirection::pack) {
+constexpr AuxiliarySource repack_source(CheckpointFormat format, Layout layout,
+                                        RepackDirection direction = RepackDirection::pack) {
   const RepackEntry& entry = repack_entry(RepackKind{format, layout}, direction);
   return AuxiliarySource{entry.name, entry.source};
 }
@@ -55,12 +56,15 @@ namespace detail {
 
 inline constexpr const char* repack_rule = "{detail}";
 inline constexpr const char* refused_rule =
-    "the checkpoint's scale byte {value} has no meaning in its format; expert, part, row and group are in read_refusal's "
+    "the checkpoint's scale byte {value} has no meaning in its format; expert, part, row and group are in "
+    "read_refusal's "
     "answer. Nothing of this layer may be used";
 inline constexpr const char* aligned_rule = "{subject} must be aligned to {limit} bytes; its address ends in {value}";
 inline constexpr const char* null_rule = "{subject} is null, and it has bytes to hold";
-inline constexpr const char* table_twice_rule = "{subject} has a pointer table on one side only; give it on the device and on the host";
-inline constexpr const char* global_scale_rule = "{subject}[{value}]: {detail}; check how the checkpoint stores it (factor or reciprocal)";
+inline constexpr const char* table_twice_rule =
+    "{subject} has a pointer table on one side only; give it on the device and on the host";
+inline constexpr const char* global_scale_rule =
+    "{subject}[{value}]: {detail}; check how the checkpoint stores it (factor or reciprocal)";
 inline constexpr const char* parts_rule = "a {subject} weight has {limit} parts in a checkpoint, this one has {value}";
 
 inline uint64_t address_bits(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
@@ -72,7 +76,8 @@ inline Status part_bits(const CheckpointPart& part, uint32_t num_experts, const 
     bits |= address_bits(part.bank) | part.expert_bytes;
     return success();
   }
-  if (part.table == nullptr || part.host_table == nullptr) return make_error(Code::invalid_argument, table_twice_rule, name);
+  if (part.table == nullptr || part.host_table == nullptr)
+    return make_error(Code::invalid_argument, table_twice_rule, name);
   for (uint32_t expert = 0; expert < num_experts; ++expert) {
     if (part.host_table[expert] == nullptr) return make_error(Code::invalid_argument, null_rule, name);
     bits |= address_bits(part.host_table[expert]);
@@ -82,24 +87,30 @@ inline Status part_bits(const CheckpointPart& part, uint32_t num_experts, const 
 
 inline ExpertArray expert_array(const CheckpointPart& part) {
   // One struct serves both directions; packing only reads through these pointers.
-  return ExpertArray{const_cast<void*>(part.bank), const_cast<void* const*>(reinterpret_cast<const void* const*>(part.table)), part.expert_bytes};
+  return ExpertArray{const_cast<void*>(part.bank),
+                     const_cast<void* const*>(reinterpret_cast<const void* const*>(part.table)), part.expert_bytes};
 }
 
 }  // namespace detail
 
-/// Fills the parameters of a repack: sizes, strides, and the granule that every address allows. Errors: invalid_argument.
-inline Result<RepackParams> repack_params(const CheckpointView& view, const Shape& shape, void* packed, uint64_t* refusal) {
+/// Fills the parameters of a repack: sizes, strides, and the granule that every address allows. Errors:
+/// invalid_argument.
+inline Result<RepackParams> repack_params(const CheckpointView& view, const Shape& shape, void* packed,
+                                          uint64_t* refusal) {
   const bool gate_up = shape.projection == Projection::gate_up;
   if (gate_up ? view.num_parts != 2 : view.num_parts != 1) {
-    return make_error(Code::invalid_argument, detail::parts_rule, value_name(shape.projection), view.num_parts, gate_up ? 2 : 1);
+    return make_error(Code::invalid_argument, detail::parts_rule, value_name(shape.projection), view.num_parts,
+                      gate_up ? 2 : 1);
   }
   RepackParams params;
   params.num_parts = view.num_parts;
   params.n = shape.n;
   params.k = shape.k;
   params.num_experts = shape.local_experts;
-  params.codes_row_bytes = view.codes_row_bytes != 0 ? view.codes_row_bytes : checkpoint_codes_row_bytes(view.format, shape.k);
-  params.scales_row_bytes = view.scales_row_bytes != 0 ? view.scales_row_bytes : checkpoint_scales_row_bytes(view.format, shape.k);
+  params.codes_row_bytes =
+      view.codes_row_bytes != 0 ? view.codes_row_bytes : checkpoint_codes_row_bytes(view.format, shape.k);
+  params.scales_row_bytes =
+      view.scales_row_bytes != 0 ? view.scales_row_bytes : checkpoint_scales_row_bytes(view.format, shape.k);
   uint64_t codes_bits = params.codes_row_bytes;
   uint64_t scales_bits = params.scales_row_bytes;
   for (uint32_t part = 0; part < view.num_parts; ++part) {
@@ -116,7 +127,8 @@ inline Result<RepackParams> repack_params(const CheckpointView& view, const Shap
   params.refusal = refusal;
   if (packed == nullptr) return make_error(Code::invalid_argument, detail::null_rule, "packed");
   if (detail::address_bits(packed) % 16 != 0) {
-    return make_error(Code::invalid_argument, detail::aligned_rule, "packed", static_cast<int64_t>(detail::address_bits(packed) % 16), 16);
+    return make_error(Code::invalid_argument, detail::aligned_rule, "packed",
+                      static_cast<int64_t>(detail::address_bits(packed) % 16), 16);
   }
   if (refusal == nullptr) return make_error(Code::invalid_argument, detail::null_rule, "refusal");
   const char* reason = illegal_repack(view.format, params);
@@ -124,25 +136,27 @@ inline Result<RepackParams> repack_params(const CheckpointView& view, const Shap
   return params;
 }
 
-/// Turns stored global scales (host memory, one a tensor) into the factors that kernels want. Error: invalid_argument for a
-/// zero, negative, infinite or too large one, with its index as value; nothing after it is written.
+/// Turns stored global scales (host memory, one a tensor) into the factors that kernels want. Error: invalid_argument
+/// for a zero, negative, infinite or too large one, with its index as value; nothing after it is written.
 inline Status global_scale_factors(GlobalScale form, const float* stored, uint64_t count, float* factors) {
   for (uint64_t index = 0; index < count; ++index) {
     const char* reason = illegal_global_scale(form, stored[index]);
     if (reason != nullptr) {
-      return make_error(Code::invalid_argument, detail::global_scale_rule, "global_scales", static_cast<int64_t>(index), 0, reason);
+      return make_error(Code::invalid_argument, detail::global_scale_rule, "global_scales", static_cast<int64_t>(index),
+                        0, reason);
     }
     factors[index] = global_scale_factor(form, stored[index]);
   }
   return success();
 }
 
-/// Packs all local experts of `shape` for `layout` into `packed` (packed_bytes(shape) bytes of device memory) on `stream`.
-/// `kernel` is the one that repack_source(view.format, layout) names, on the stream's device, which must be current.
-/// `refusal` is one device word that the kernel fills; see read_refusal(). The answer lacks global_scales and bias, which
-/// the caller adds. Errors: invalid_argument, foreign_cuda, cuda. Thread-safe; no allocation, no synchronization.
-inline Result<Weights> repack(const Auxiliary& kernel, const CheckpointView& view, const Shape& shape, Layout layout, void* packed,
-                              uint64_t* refusal, cuda_api::Stream stream) noexcept {
+/// Packs all local experts of `shape` for `layout` into `packed` (packed_bytes(shape) bytes of device memory) on
+/// `stream`. `kernel` is the one that repack_source(view.format, layout) names, on the stream's device, which must be
+/// current. `refusal` is one device word that the kernel fills; see read_refusal(). The answer lacks global_scales and
+/// bias, which the caller adds. Errors: invalid_argument, foreign_cuda, cuda. Thread-safe; no allocation, no
+/// synchronization.
+inline Result<Weights> repack(const Auxiliary& kernel, const CheckpointView& view, const Shape& shape, Layout layout,
+                              void* packed, uint64_t* refusal, cuda_api::Stream stream) noexcept {
   Result<RepackParams> params = repack_params(view, shape, packed, refusal);
   if (!params.ok()) return params.status();
   Status status = cuda_api::foreign_error();

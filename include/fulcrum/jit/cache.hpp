@@ -100,7 +100,9 @@ class KeyLock {
       // Whoever held the lock before may have removed this very file; a lock on a nameless file excludes nobody.
       struct stat held {};
       struct stat named {};
-      if (::fstat(fd_, &held) == 0 && ::stat(path_.c_str(), &named) == 0 && held.st_ino == named.st_ino && held.st_dev == named.st_dev) return;
+      if (::fstat(fd_, &held) == 0 && ::stat(path_.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
+          held.st_dev == named.st_dev)
+        return;
       ::close(fd_);
     }
   }

@@ -1,9 +1,11 @@
-// What a cubin says about itself: registers, stack, shared memory, the ptxas that made it, and a hash of its machine code.
+// What a cubin says about itself: registers, stack, shared memory, the ptxas that made it, and a hash of its machine
+// code.
 //
 // Called by jit.hpp for every compile; the tuner drops duplicates by `machine`, the record of benchmarks stores it.
 // Invariant: reads only inside the image, whatever its bytes are; a damaged image gives valid == false.
-// A cubin is an ELF64 file (System V ABI, chapter 4); .nv.info holds records of 4 bytes (format, attribute, 16-bit size or
-// value), followed by `size` bytes when the format is 4. Attribute numbers were read from the output of cuobjdump -elf.
+// A cubin is an ELF64 file (System V ABI, chapter 4); .nv.info holds records of 4 bytes (format, attribute, 16-bit size
+// or value), followed by `size` bytes when the format is 4. Attribute numbers were read from the output of cuobjdump
+// -elf.
 #pragma once
 
 #include <fulcrum/host/hash.hpp>
@@ -16,14 +18,14 @@ namespace jit {
 
 struct CubinInfo {
   bool valid = false;
-  uint32_t registers = 0;             // per thread
-  uint32_t stack_bytes = 0;           // local memory of a thread: spills and arrays
-  uint32_t spill_store_bytes = 0;     // from the compiler's log
+  uint32_t registers = 0;          // per thread
+  uint32_t stack_bytes = 0;        // local memory of a thread: spills and arrays
+  uint32_t spill_store_bytes = 0;  // from the compiler's log
   uint32_t spill_load_bytes = 0;
   uint32_t static_shared_bytes = 0;
-  uint64_t code_bytes = 0;            // of .text
-  std::string ptxas;                  // "13.0.88"
-  std::string machine;                // "<32 hex digits>-13.0.88": equal code from an equal assembler
+  uint64_t code_bytes = 0;  // of .text
+  std::string ptxas;        // "13.0.88"
+  std::string machine;      // "<32 hex digits>-13.0.88": equal code from an equal assembler
 };
 
 namespace detail {
@@ -37,8 +39,8 @@ class Elf {
   struct Section {
     const char* name = "";
     const char* data = nullptr;
-    uint64_t bytes = 0;          // in the file
-    uint64_t memory_bytes = 0;   // sh_size, also of sections that the file does not hold
+    uint64_t bytes = 0;         // in the file
+    uint64_t memory_bytes = 0;  // sh_size, also of sections that the file does not hold
     uint32_t link = 0;
   };
 
@@ -93,7 +95,9 @@ class Elf {
   }
 
  private:
-  bool inside(uint64_t offset, uint64_t bytes) const { return offset <= image_.size() && bytes <= image_.size() - offset; }
+  bool inside(uint64_t offset, uint64_t bytes) const {
+    return offset <= image_.size() && bytes <= image_.size() - offset;
+  }
 
   const std::string& image_;
   uint64_t table_ = 0;
@@ -115,7 +119,8 @@ inline uint32_t symbol_index(const Elf& elf, const std::string& name) {
   if (!elf.find(".symtab", symbols)) return 0;
   const uint64_t count = symbols.bytes / 24;  // sizeof(Elf64_Sym); st_name comes first
   for (uint64_t index = 1; index < count && symbols.link < elf.num_sections(); ++index) {
-    if (name == elf.text(symbols.link, load_from<uint32_t>(symbols.data + index * 24))) return static_cast<uint32_t>(index);
+    if (name == elf.text(symbols.link, load_from<uint32_t>(symbols.data + index * 24)))
+      return static_cast<uint32_t>(index);
   }
   return 0;
 }
@@ -149,12 +154,14 @@ inline std::string ptxas_version(const Elf& elf) {
   return words.substr(begin + 3, end == std::string::npos ? end : end - begin - 3);
 }
 
-inline bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
+inline bool starts_with(const char* text, const char* prefix) {
+  return std::strncmp(text, prefix, std::strlen(prefix)) == 0;
+}
 
 }  // namespace detail
 
-/// Hash of the contents of every .text.* and .nv.constant* section, in file order; names do not take part, so two entries
-/// with the same code are equal. "" for something that is not a cubin.
+/// Hash of the contents of every .text.* and .nv.constant* section, in file order; names do not take part, so two
+/// entries with the same code are equal. "" for something that is not a cubin.
 inline std::string machine_hash(const std::string& image) {
   const detail::Elf elf(image);
   if (!elf.valid()) return "";
@@ -190,14 +197,17 @@ inline CubinInfo inspect_cubin(const std::string& image, const std::string& entr
 inline void add_spills(const std::string& log, const std::string& entry, CubinInfo& info) {
   const std::string head = "Function properties for " + entry;
   size_t at = log.find(head);
-  while (at != std::string::npos && at + head.size() < log.size() && log[at + head.size()] != '\n' && log[at + head.size()] != '\r') {
+  while (at != std::string::npos && at + head.size() < log.size() && log[at + head.size()] != '\n' &&
+         log[at + head.size()] != '\r') {
     at = log.find(head, at + 1);  // another entry whose name begins with this one's
   }
   const size_t frame = at == std::string::npos ? at : log.find("bytes stack frame,", at);
   if (frame == std::string::npos) return;
   unsigned stores = 0;
   unsigned loads = 0;
-  if (std::sscanf(log.c_str() + frame, "bytes stack frame, %u bytes spill stores, %u bytes spill loads", &stores, &loads) != 2) return;
+  if (std::sscanf(log.c_str() + frame, "bytes stack frame, %u bytes spill stores, %u bytes spill loads", &stores,
+                  &loads) != 2)
+    return;
   info.spill_store_bytes = stores;
   info.spill_load_bytes = loads;
 }

@@ -40,7 +40,8 @@ struct HeaderSet {
 namespace detail {
 
 inline constexpr const char* headers_missing_rule =
-    "no device headers: {detail}. Give Options.headers the array that codegen renders, or the folder that holds fulcrum/";
+    "no device headers: {detail}. Give Options.headers the array that codegen renders, or the folder that holds "
+    "fulcrum/";
 
 /// Files that device code may include; host headers (.hpp) are none of NVRTC's business.
 inline bool is_device_header(const std::string& name) {
@@ -81,13 +82,15 @@ inline Status collect_headers(const Headers& headers, HeaderSet& out) {
   if (headers.num_files > 0) {
     sorted.assign(headers.files, headers.files + headers.num_files);
   } else {
-    if (headers.folder == nullptr) return make_error(Code::not_found, detail::headers_missing_rule, "", 0, 0, "none were given");
+    if (headers.folder == nullptr)
+      return make_error(Code::not_found, detail::headers_missing_rule, "", 0, 0, "none were given");
     const Status status = detail::read_headers(headers.folder, "fulcrum", out);
     if (!status.ok()) return status;
     for (const auto& file : out.storage) sorted.push_back(EmbeddedHeader{file.first.c_str(), file.second.c_str()});
   }
-  std::sort(sorted.begin(), sorted.end(),
-            [](const EmbeddedHeader& left, const EmbeddedHeader& right) { return std::strcmp(left.path, right.path) < 0; });
+  std::sort(sorted.begin(), sorted.end(), [](const EmbeddedHeader& left, const EmbeddedHeader& right) {
+    return std::strcmp(left.path, right.path) < 0;
+  });
   for (const EmbeddedHeader& header : sorted) {
     if (!detail::is_device_header(header.path)) continue;
     out.names.push_back(header.path);

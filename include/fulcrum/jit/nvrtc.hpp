@@ -22,10 +22,12 @@ namespace jit {
 
 inline constexpr const char* nvrtc_missing_rule =
     "NVRTC (libnvrtc.so.13) was not found; kernels that are compiled in still work. Install the CUDA toolkit 13.0 or "
-    "newer (Debian package cuda-nvrtc-13-0, or pip install nvidia-cuda-nvrtc), or set FULCRUM_NVRTC to the file or its folder";
+    "newer (Debian package cuda-nvrtc-13-0, or pip install nvidia-cuda-nvrtc), or set FULCRUM_NVRTC to the file or its "
+    "folder";
 inline constexpr const char* nvrtc_broken_rule = "NVRTC was found but cannot be used: {subject} is missing from it";
 inline constexpr const char* nvrtc_old_rule =
-    "NVRTC {value}.{limit} is too old for {subject}, which needs {detail} or newer; install a newer CUDA toolkit or set "
+    "NVRTC {value}.{limit} is too old for {subject}, which needs {detail} or newer; install a newer CUDA toolkit or "
+    "set "
     "FULCRUM_NVRTC to its libnvrtc.so";
 
 /// A library file and the build that it is: the GNU build id, which the linker makes from the content.
@@ -61,7 +63,9 @@ inline std::string build_id(const std::string& path) {
     if (::pread(file.get(), &segment, sizeof segment, at) != sizeof segment) return "";
     char notes[1024];  // a note segment of a library holds a build id (36 bytes) and an ABI tag (32 bytes)
     const size_t bytes = segment.p_filesz < sizeof notes ? segment.p_filesz : sizeof notes;
-    if (segment.p_type != PT_NOTE || ::pread(file.get(), notes, bytes, static_cast<off_t>(segment.p_offset)) != static_cast<ssize_t>(bytes)) continue;
+    if (segment.p_type != PT_NOTE ||
+        ::pread(file.get(), notes, bytes, static_cast<off_t>(segment.p_offset)) != static_cast<ssize_t>(bytes))
+      continue;
     for (size_t place = 0; place + sizeof(Elf64_Nhdr) <= bytes;) {
       Elf64_Nhdr note;
       std::memcpy(&note, notes + place, sizeof note);
@@ -133,7 +137,8 @@ inline Result<NvrtcFile> find_nvrtc(const char* places = nullptr) {
     detail::add_candidates(std::getenv("LD_LIBRARY_PATH"), candidates);
     detail::add_folder_of("CUDA_HOME", candidates);
     detail::add_folder_of("CUDA_PATH", candidates);
-    detail::add_candidates("/usr/local/cuda/lib64:/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64", candidates);
+    detail::add_candidates("/usr/local/cuda/lib64:/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64",
+                           candidates);
   }
   for (const std::string& path : candidates) {
     if (!detail::is_file(path)) continue;
@@ -142,7 +147,8 @@ inline Result<NvrtcFile> find_nvrtc(const char* places = nullptr) {
   }
   void* library = named == nullptr ? ::dlopen("libnvrtc.so.13", RTLD_NOW | RTLD_LOCAL) : nullptr;
   struct link_map* map = nullptr;
-  if (library == nullptr || ::dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return make_error(Code::not_found, nvrtc_missing_rule);
+  if (library == nullptr || ::dlinfo(library, RTLD_DI_LINKMAP, &map) != 0)
+    return make_error(Code::not_found, nvrtc_missing_rule);
   return NvrtcFile{map->l_name, detail::build_of(map->l_name)};
 }
 
@@ -215,7 +221,7 @@ inline Status check_arch(const Nvrtc& api, Arch arch) {
 /// One source in, machine code and log out. `names` and `texts` are headers as #include spells them.
 struct CompileInput {
   std::string source;
-  std::string file_name;              // as error messages show it
+  std::string file_name;  // as error messages show it
   std::vector<std::string> options;
   std::vector<const char*> names;
   std::vector<const char*> texts;
@@ -249,7 +255,8 @@ inline CompileOutput compile_with(const Nvrtc& api, const CompileInput& input) {
     output.code.resize(bytes);
     result = api.cubin(program, &output.code[0]);
   }
-  if (result != 0 && output.log.find("error") == std::string::npos) output.log += std::string("error: ") + api.words(result);
+  if (result != 0 && output.log.find("error") == std::string::npos)
+    output.log += std::string("error: ") + api.words(result);
   output.ok = result == 0 && !output.code.empty();
   (void)api.destroy(&program);
   return output;
