@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 FULCRUM_NAMESPACE_BEGIN
 

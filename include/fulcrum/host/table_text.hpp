@@ -14,6 +14,9 @@
 #include <fulcrum/host/hash.hpp>
 #include <fulcrum/host/table.hpp>
 
+#include <cmath>
+#include <cstdio>
+
 FULCRUM_NAMESPACE_BEGIN
 
 namespace detail {
