@@ -15,6 +15,8 @@ using namespace fulcrum::harness;
 
 namespace {
 
+using Bytes = DeviceBuffer<uint8_t>;
+
 constexpr uint8_t guard = 0xA5;
 constexpr uint64_t guard_bytes = 256;  // behind every output
 
@@ -49,7 +51,7 @@ std::vector<uint8_t> spread_rows(const std::vector<uint8_t>& dense, uint64_t row
 
 // A checkpoint on the device, as a Placing lays it out.
 struct DeviceCheckpoint {
-  DeviceMemory codes[2], scales[2], refusal{sizeof no_refusal};
+  Bytes codes[2], scales[2], refusal{sizeof no_refusal};
   RepackParams params;
 
   DeviceCheckpoint(const Checkpoint& checkpoint, const Placing& placing) {
@@ -62,9 +64,9 @@ struct DeviceCheckpoint {
     const uint64_t scales_expert = part_rows(recipe) * params.scales_row_bytes;
     for (uint32_t part = 0; part < recipe.num_parts; ++part) {
       codes[part] =
-          DeviceMemory(spread_rows(checkpoint.codes[part], codes_row, placing.codes_gap, placing.codes_shift));
+          Bytes(spread_rows(checkpoint.codes[part], codes_row, placing.codes_gap, placing.codes_shift), nullptr);
       scales[part] =
-          DeviceMemory(spread_rows(checkpoint.scales[part], scales_row, placing.scales_gap, placing.scales_shift));
+          Bytes(spread_rows(checkpoint.scales[part], scales_row, placing.scales_gap, placing.scales_shift), nullptr);
       params.parts[part].codes = {codes[part].data() + placing.codes_shift, nullptr, codes_expert};
       params.parts[part].scales = {scales[part].data() + placing.scales_shift, nullptr, scales_expert};
     }
@@ -75,7 +77,7 @@ struct DeviceCheckpoint {
   }
 
   uint64_t refusal_word() const {
-    const std::vector<uint8_t> bytes = refusal.download();
+    const std::vector<uint8_t> bytes = refusal.download(nullptr);
     return reference::load_word(bytes.data()) | uint64_t(reference::load_word(bytes.data() + 4)) << 32;
   }
 };
@@ -99,11 +101,11 @@ void compare(RepackKind kind, const CheckpointRecipe& recipe, const Placing& pla
     expected.resize(expected.size() + guard_bytes, guard);
 
     DeviceCheckpoint device(checkpoint, placing);
-    DeviceMemory packed(expected.size());
-    packed.fill(guard);
+    Bytes packed(expected.size());
+    require(cuda_api::memset_async(packed.data(), guard, packed.bytes(), nullptr));
     device.params.packed = packed.data();
     run_repack(kind, RepackDirection::pack, device.params, nullptr);
-    BOOST_TEST(first_difference(packed.download(), expected) == ~uint64_t(0));
+    BOOST_TEST(first_difference(packed.download(nullptr), expected) == ~uint64_t(0));
     BOOST_TEST(device.refusal_word() == no_refusal);
 
     const Checkpoint blank = empty_checkpoint(recipe), wanted = canonical(checkpoint);
@@ -115,8 +117,8 @@ void compare(RepackKind kind, const CheckpointRecipe& recipe, const Placing& pla
       const auto codes = spread_rows(wanted.codes[part], dense.codes_row_bytes, placing.codes_gap, placing.codes_shift);
       const auto scales =
           spread_rows(wanted.scales[part], dense.scales_row_bytes, placing.scales_gap, placing.scales_shift);
-      BOOST_TEST(first_difference(back.codes[part].download(), codes) == ~uint64_t(0));
-      BOOST_TEST(first_difference(back.scales[part].download(), scales) == ~uint64_t(0));
+      BOOST_TEST(first_difference(back.codes[part].download(nullptr), codes) == ~uint64_t(0));
+      BOOST_TEST(first_difference(back.scales[part].download(nullptr), scales) == ~uint64_t(0));
     }
   }
 }
@@ -165,10 +167,10 @@ BOOST_AUTO_TEST_CASE(experts_from_a_pointer_table) {
   const CheckpointRecipe recipe{kind.format, ScaleDraw::any, 41, 64, 192, 5, 2};
   Checkpoint checkpoint = make_checkpoint(recipe);
   DeviceCheckpoint device(checkpoint, {});
-  DeviceMemory from_bank(5 * expert_bytes(64, 192)), from_table(from_bank.size());
+  Bytes from_bank(5 * expert_bytes(64, 192)), from_table(from_bank.size());
   device.params.packed = from_bank.data();
   run_repack(kind, RepackDirection::pack, device.params, nullptr);
-  std::vector<DeviceMemory> tables;
+  std::vector<Bytes> tables;
   for (uint32_t part = 0; part < 2; ++part)
     for (ExpertArray* array : {&device.params.parts[part].codes, &device.params.parts[part].scales}) {
       std::vector<uint8_t> pointers;
@@ -176,12 +178,12 @@ BOOST_AUTO_TEST_CASE(experts_from_a_pointer_table) {
         const auto address = reinterpret_cast<uint64_t>(array->bank) + expert * array->expert_bytes;
         for (uint32_t i = 0; i < 8; ++i) pointers.push_back(static_cast<uint8_t>(address >> 8 * i));
       }
-      tables.emplace_back(pointers);
+      tables.emplace_back(pointers, nullptr);
       *array = {nullptr, reinterpret_cast<void* const*>(tables.back().data()), 0};
     }
   device.params.packed = from_table.data();
   run_repack(kind, RepackDirection::pack, device.params, nullptr);
-  BOOST_TEST(first_difference(from_bank.download(), from_table.download()) == ~uint64_t(0));
+  BOOST_TEST(first_difference(from_bank.download(nullptr), from_table.download(nullptr)) == ~uint64_t(0));
 }
 
 BOOST_AUTO_TEST_CASE(the_first_refused_scale_is_reported_whatever_the_block_order) {
@@ -202,7 +204,7 @@ BOOST_AUTO_TEST_CASE(the_first_refused_scale_is_reported_whatever_the_block_orde
     std::vector<uint8_t> expected(8 * expert_bytes(1280, 1024));
     host.packed = expected.data();
     DeviceCheckpoint device(checkpoint, {});
-    DeviceMemory packed(expected.size());
+    Bytes packed(expected.size());
     device.params.packed = packed.data();
     run_repack(kind, RepackDirection::pack, device.params, nullptr);
     BOOST_TEST(device.refusal_word() == reference::pack(kind, host));
@@ -215,8 +217,8 @@ BOOST_AUTO_TEST_CASE(a_bank_over_two_gigabytes) {
   const RepackKind kind{CheckpointFormat::block36, {CodeWord::f16, KOrder::natural}};
   const CheckpointRecipe recipe{kind.format, ScaleDraw::model, 61, 1024, 4096, 1000, 1};
   BOOST_REQUIRE_GT(recipe.num_experts * expert_bytes(recipe.n, recipe.k), uint64_t(1) << 31);
-  DeviceMemory codes(recipe.num_experts * codes_expert_bytes(recipe)), refusal(sizeof no_refusal);
-  DeviceMemory packed(recipe.num_experts * expert_bytes(recipe.n, recipe.k));
+  Bytes codes(recipe.num_experts * codes_expert_bytes(recipe)), refusal(sizeof no_refusal);
+  Bytes packed(recipe.num_experts * expert_bytes(recipe.n, recipe.k));
   require(fill_checkpoint(recipe, 0, codes.data(), nullptr, nullptr));
   RepackParams params = dense_params(recipe);
   params.parts[0].codes.bank = codes.data();
@@ -249,17 +251,17 @@ BOOST_AUTO_TEST_CASE(the_generator_gives_the_same_bytes_on_both_sides) {
       const CheckpointRecipe recipe{format, scales, 71, 64, 320, 3, 2};
       const Checkpoint expected = make_checkpoint(recipe);
       for (uint32_t part = 0; part < 2; ++part) {
-        DeviceMemory codes(expected.codes[part].size()), scale_bytes(expected.scales[part].size());
+        Bytes codes(expected.codes[part].size()), scale_bytes(expected.scales[part].size());
         require(fill_checkpoint(recipe, part, codes.data(), scale_bytes.data(), nullptr));
-        BOOST_TEST(first_difference(codes.download(), expected.codes[part]) == ~uint64_t(0));
-        BOOST_TEST(first_difference(scale_bytes.download(), expected.scales[part]) == ~uint64_t(0));
+        BOOST_TEST(first_difference(codes.download(nullptr), expected.codes[part]) == ~uint64_t(0));
+        BOOST_TEST(first_difference(scale_bytes.download(nullptr), expected.scales[part]) == ~uint64_t(0));
       }
     }
 }
 
 BOOST_AUTO_TEST_CASE(nothing_to_do_is_a_success) {
   const RepackKind kind{CheckpointFormat::block36, {CodeWord::f16, KOrder::natural}};
-  DeviceMemory refusal(sizeof no_refusal);
+  Bytes refusal(sizeof no_refusal);
   RepackParams params = dense_params({kind.format, ScaleDraw::exact, 1, 64, 64, 0, 1});
   params.refusal = reinterpret_cast<uint64_t*>(refusal.data());
   BOOST_CHECK_NO_THROW(run_repack(kind, RepackDirection::pack, params, nullptr));

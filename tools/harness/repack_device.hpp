@@ -18,7 +18,7 @@ namespace fulcrum::harness {
 const Auxiliary& repack_kernel(RepackKind kind, RepackDirection direction);
 
 // Launches one repack on `stream`; for packing, resets params.refusal first. Throws InputError for sizes that cannot be
-// repacked, std::runtime_error for a CUDA error.
+// repacked, DeviceError for a CUDA error.
 void run_repack(RepackKind kind, RepackDirection direction, const RepackParams& params, cuda_api::Stream stream);
 
 // What `bench` records of one repack.
@@ -31,7 +31,7 @@ struct RepackRate {
   double copy_gbps() const { return static_cast<double>(bytes) / copy_median_us * 1e-3; }
 };
 
-// Fills a checkpoint on the device, then times `samples` launches of one direction and as many copies, alternating.
+// Fills a checkpoint on the device, then times `samples` replays of one direction and as many of a copy, alternating.
 // Banks should be several times the L2; memory needed is twice the checkpoint's bytes.
 RepackRate measure_repack(const CheckpointRecipe& recipe, Layout layout, RepackDirection direction, uint32_t samples);
 
