@@ -54,7 +54,7 @@ class Fnv128 {
   }
 
  private:
-  __extension__ using Word = unsigned __int128;
+  __extension__ typedef unsigned __int128 Word;  // nvcc takes no __extension__ before `using`
   static constexpr Word prime = (Word{1} << 88) + 0x13B;
   Word state_ = (Word{0x6C62272E07BB0142ull} << 64) + 0x62B821756295C58Dull;
 };
