@@ -1,7 +1,8 @@
-# fulcrum_add_kernels(target TABLE best.tsv [NAME name] [ARCHITECTURES 90a-real ...])
+# fulcrum_add_kernels(target TABLE best.tsv [NAME name] [ARCHITECTURES 90a-real ...] [NO_HELPERS])
 #
-# Compiles one kernel for each distinct Config of a best-config table into `target`, with a registry of them:
-# <name.hpp> declares `fulcrum::Registry name();` for fulcrum::find_kernel. NAME is ${target}_kernels when left out.
+# Compiles one kernel for each distinct Config of a best-config table into `target`, and the helper kernels that build
+# routings and repack weights to the table's layouts (a program has these once: NO_HELPERS for its second table), with a
+# registry: <name.hpp> declares `fulcrum::Registry name();` for fulcrum::find_kernel. NAME is ${target}_kernels if absent.
 # ARCHITECTURES is as in CUDA_ARCHITECTURES; left out, target's own. Every Config is checked for every architecture
 # while CMake runs; the table, core/ and the code generator are watched. Needs Python 3.11 with Jinja2.
 include_guard(GLOBAL)
@@ -20,7 +21,7 @@ function(fulcrum_configure_describe result)
   if(stale)
     message(STATUS "fulcrum: compiling the host tool describe")
     try_compile(compiled ${CMAKE_BINARY_DIR}/fulcrum/try ${fulcrum_describe_source}
-      CMAKE_FLAGS -DINCLUDE_DIRECTORIES=${fulcrum_include_dir} CXX_STANDARD 17 CXX_STANDARD_REQUIRED TRUE
+      CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${fulcrum_include_dir};${CUDAToolkit_INCLUDE_DIRS}" CXX_STANDARD 17 CXX_STANDARD_REQUIRED TRUE
       COPY_FILE ${executable} OUTPUT_VARIABLE output)
     if(NOT compiled)
       message(FATAL_ERROR "fulcrum_add_kernels: describe.cpp does not compile\n${output}")
@@ -30,9 +31,9 @@ function(fulcrum_configure_describe result)
 endfunction()
 
 function(fulcrum_add_kernels target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TABLE;NAME" "ARCHITECTURES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg NO_HELPERS "TABLE;NAME" "ARCHITECTURES")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_TABLE)
-    message(FATAL_ERROR "usage: fulcrum_add_kernels(target TABLE best.tsv [NAME name] [ARCHITECTURES ...])")
+    message(FATAL_ERROR "usage: fulcrum_add_kernels(target TABLE best.tsv [NAME name] [ARCHITECTURES ...] [NO_HELPERS])")
   endif()
   if(NOT arg_NAME)
     string(MAKE_C_IDENTIFIER ${target}_kernels arg_NAME)
@@ -43,10 +44,13 @@ function(fulcrum_add_kernels target)
   if(NOT arg_ARCHITECTURES MATCHES "^[0-9]")
     message(FATAL_ERROR "fulcrum_add_kernels: name ARCHITECTURES, or set CUDA_ARCHITECTURES of ${target}")
   endif()
-  set(checks)
+  set(options)
+  if(arg_NO_HELPERS)
+    set(options --no-helpers)
+  endif()
   foreach(architecture ${arg_ARCHITECTURES})
     string(REGEX MATCH "^[0-9]+" cc ${architecture})
-    list(APPEND checks --cc ${cc})
+    list(APPEND options --cc ${cc})
   endforeach()
   find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter)
   get_filename_component(table ${arg_TABLE} ABSOLUTE)
@@ -54,7 +58,7 @@ function(fulcrum_add_kernels target)
   fulcrum_configure_describe(describe)
   execute_process(
     COMMAND ${Python3_EXECUTABLE} -B ${fulcrum_codegen_dir}/render.py kernels
-      --describe ${describe} --table ${table} --name ${arg_NAME} --out ${out} ${checks}
+      --describe ${describe} --table ${table} --name ${arg_NAME} --out ${out} ${options}
     OUTPUT_VARIABLE rendered OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE code ERROR_VARIABLE words)
   if(code)
     message(FATAL_ERROR "fulcrum_add_kernels: rendering the kernels of ${table} failed\n${words}")

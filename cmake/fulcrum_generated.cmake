@@ -22,7 +22,7 @@ endif()
 
 if(FULCRUM_TOOLS)
   add_executable(describe ${fulcrum_describe_source})
-  target_include_directories(describe PRIVATE ${fulcrum_include_dir})
+  target_link_libraries(describe PRIVATE fulcrum)
   target_compile_features(describe PRIVATE cxx_std_20)
   target_compile_options(describe PRIVATE -O1)
 

@@ -21,7 +21,7 @@ class Verdict:
 
 
 class Core:
-    """The `describe` executable: levers, kinds, archs and layout as attributes, verdicts by batch."""
+    """The `describe` executable: levers, kinds, archs, layout and helpers as attributes, verdicts by batch."""
 
     def __init__(self, describe: str):
         self._describe = describe
@@ -30,6 +30,7 @@ class Core:
         self.kinds = {kind["name"]: kind for kind in facts["kinds"]}
         self.archs = {arch["cc"]: arch["name"] for arch in facts["archs"]}
         self.layout = facts["layout"]
+        self.helpers = facts["helpers"]
 
     def check(self, queries: list[tuple[int, str, str]]) -> list[Verdict]:
         """Verdicts for (compute capability, kind name, Config text), in one process however many there are."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import jinja2
 
 import regression
-from core import Core, load_space
+from core import Core, load_space, parse_config_text
 from tables import read_table
 
 HERE = Path(__file__).resolve().parent
@@ -72,15 +72,25 @@ def render_cases(args) -> None:
 
 
 def render_kernels(args) -> None:
-    """One .cu for each distinct kernel of a table and a registry of them; prints the names of the .cu files."""
+    """One .cu for each distinct kernel of a table, one for the helper kernels, and a registry; prints the .cu names."""
     core = Core(args.describe)
     kernels = regression.device_code(core, read_table(args.table, core, args.cc))
+    sources = {}
     for kernel in kernels:
-        values = {"symbol": f"{args.name}_{kernel.name}_{kernel.kind}", "kernel": kernel, "core": core}
-        write(args.out / f"{kernel.name}_{kernel.kind}.cu", template("variant.cu.j2", **values))
-        print(f"{kernel.name}_{kernel.kind}.cu")
-    write(args.out / f"{args.name}.hpp", template("registry.hpp.j2", name=args.name, table=args.table.name))
-    write(args.out / f"{args.name}.cpp", template("registry.cpp.j2", name=args.name, kernels=kernels, core=core))
+        symbol = f"{args.name}_{kernel.name}_{kernel.kind}"
+        sources[f"{kernel.name}_{kernel.kind}.cu"] = template("variant.cu.j2", symbol=symbol, kernel=kernel, core=core)
+    layouts = {(config["code_word"], config["k_order"]) for config in (parse_config_text(k.text) for k in kernels)}
+    helpers = [h for h in core.helpers if (h["code_word"], h["k_order"]) in layouts | {("", "")}]
+    if args.no_helpers:
+        helpers = []
+    else:
+        sources["helpers.cu"] = "".join(helper["source"] for helper in helpers)
+    for file, text in sources.items():
+        write(args.out / file, text)
+        print(file)
+    values = {"name": args.name, "table": args.table.name, "kernels": kernels, "helpers": helpers, "core": core}
+    for suffix in ("hpp", "cpp"):
+        write(args.out / f"{args.name}.{suffix}", template(f"registry.{suffix}.j2", **values))
 
 
 def render_readme(args) -> None:
@@ -126,6 +136,7 @@ def parse_arguments() -> argparse.Namespace:
         if verb == "readme":
             sub.add_argument("--check", action="store_true", help="change nothing, fail when it is stale")
         if verb == "kernels":
+            sub.add_argument("--no-helpers", action="store_true", help="leave out the routing and repack kernels")
             sub.add_argument("--cc", type=int, action="append", default=[], help="compute capability, 90 for 9.0")
     return parser.parse_args()
 

@@ -1,6 +1,6 @@
 """Best-config tables (bench/tables/*.tsv, or an engine's own) as codegen needs them: which Configs for which kernels.
 
-Used by render.py. Only two columns are read, `shape` and `config`; what else a row says is the C++ library's business.
+Used by render.py. Only the columns `shape` and `config` are read; what else a row says is the C++ library's business.
 """
 
 from dataclasses import dataclass

@@ -1,11 +1,13 @@
 // describe: tells codegen (Python) what core/ says, so that levers, rules and layout are written once, in C++.
-// Built before everything else that is generated; codegen/core.py runs it. It needs no library and no GPU.
+// Built before everything else that is generated; codegen/core.py runs it. It calls no library and needs no GPU.
 //
-//   describe           JSON: levers, kernel kinds, architectures, defaults, layout constants
+//   describe           JSON: levers, kernel kinds, architectures, defaults, layout constants, helper kernels
 //   describe --check   answers lines "cc <tab> kind <tab> config text" with "reason <tab> canonical text <tab> name";
 //                      an empty reason means legal, and a text that does not parse gets only its reason
 #include <fulcrum/core/config.h>
 #include <fulcrum/core/rules.h>
+#include <fulcrum/host/routing.hpp>
+#include <fulcrum/pack/repack_entries.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -27,7 +29,7 @@ std::string quoted(const std::string& text) {
   std::string json = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') json += '\\';
-    json += c;
+    json += c == '\n' ? std::string("\\n") : std::string(1, c);
   }
   return json + '"';
 }
@@ -117,7 +119,28 @@ void print_archs_and_layout() {
   }
   std::printf("],\n  \"layout\": {\"unit_n\": %u, \"unit_k\": %u, \"unit_bytes\": %u, \"unit_code_bytes\": %u, ",
               fulcrum::unit_n, fulcrum::unit_k, fulcrum::unit_bytes, fulcrum::unit_code_bytes);
-  std::printf("\"group_n\": %u, \"group_bytes\": %u}\n", fulcrum::group_n, fulcrum::group_bytes);
+  std::printf("\"group_n\": %u, \"group_bytes\": %u},\n", fulcrum::group_n, fulcrum::group_bytes);
+}
+
+// What an engine without NVRTC launches beside the GEMMs. code_word and k_order are empty where any layout will do.
+void print_helpers() {
+  std::printf("  \"helpers\": [");
+  const char* comma = "";
+  const auto print = [&](const char* name, const std::string& source, const char* params, const char* code_word,
+                         const char* k_order) {
+    std::printf("%s\n    {\"name\": \"%s\", \"source\": %s, \"params\": \"%s\", ", comma, name, quoted(source).c_str(),
+                params);
+    std::printf("\"code_word\": \"%s\", \"k_order\": \"%s\"}", code_word, k_order);
+    comma = ",";
+  };
+  for (const fulcrum::AuxiliarySource& kernel : fulcrum::routing_sources)
+    print(kernel.name, kernel.source, "CsrParams", "", "");
+  for (const fulcrum::RepackEntry& entry : fulcrum::repack_entries.entries) {
+    const fulcrum::Layout layout = entry.kind.layout;
+    if (entry.direction == fulcrum::RepackDirection::pack)
+      print(entry.name, entry.source, "RepackParams", value_name(layout.code_word), value_name(layout.k_order));
+  }
+  std::printf("\n  ]\n");
 }
 
 // One line in, one line out. The words of a parse error carry the position in the text.
@@ -154,6 +177,7 @@ int main(int argc, char** argv) {
   print_levers();
   print_kinds();
   print_archs_and_layout();
+  print_helpers();
   std::printf("}\n");
   return 0;
 }
