@@ -240,7 +240,8 @@ FULCRUM_DEVICE void csr_validate(const CsrBlock& block) {
     if (id < -1 || id >= int32_t(block.params.experts)) first_bad = pair;
   }
   for (uint32_t mask = 16; mask > 0; mask /= 2) first_bad = min_of(first_bad, ptx::shfl_bfly(first_bad, mask));
-  if (ptx::lane_index() == 0) ptx::st_shared_u32(block.warp_sums + ptx::warp_index() * 4, first_bad);
+  const uint32_t warp = ptx::warp_index();  // a shuffle: all lanes must take part
+  if (ptx::lane_index() == 0) ptx::st_shared_u32(block.warp_sums + warp * 4, first_bad);
   ptx::barrier_sync();  // orders the warps' minima before thread 0 loads them
   if (ptx::thread_index() != 0) return;
   for (uint32_t w = 0; w < csr_warps; ++w) first_bad = min_of(first_bad, ptx::ld_shared_u32(block.warp_sums + w * 4));
