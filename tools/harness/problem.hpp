@@ -1,0 +1,70 @@
+// A problem: one grouped GEMM of a workload on one routing - what the tuner tunes, bench times and check proves.
+//
+// Called by the tuner, the verbs, bench and the tests; ProblemOnDevice gives it memory.
+// Invariant: a Problem is a plain value without data of its own; its weights, tokens and factors are pure functions of
+// (data, seed, position), so two processes that hold equal Problems see equal bytes.
+#pragma once
+
+#include <fulcrum/core/params.h>
+#include <fulcrum/core/shape.h>
+#include <fulcrum/pack/formats.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/routing.hpp"
+
+namespace fulcrum::harness {
+
+struct Problem {
+  Shape shape;
+  Routing routing;
+  RowOrder input_rows = RowOrder::token;
+  RowOrder output_rows = RowOrder::pair;
+  std::string workload;   // prefill, decode, or the user's own
+  std::string case_name;  // 512, 2048, 4096, K0 ... K7
+  std::string item;       // gate, up, gate_up, down
+
+  CheckpointFormat format = CheckpointFormat::modelopt;
+  bool row_scales = false;  // one f32 factor a row of tokens
+  bool bias = false;
+  bool pair_weights = false;     // routing weights, applied last
+  uint32_t token_gap_bytes = 0;  // between rows, a multiple of 16; bytes that nobody may use
+  uint32_t out_gap_bytes = 0;    // likewise, a multiple of 4
+  bool expert_pointers = false;  // weights through a table of pointers instead of a bank
+  uint64_t seed = 1;
+
+  ExpertRange local() const { return {shape.first_expert, shape.local_experts}; }
+};
+
+// What a problem is made of, for rates and floors.
+struct ProblemSize {
+  uint64_t rows = 0;          // pairs whose expert is local: the rows of the GEMM
+  uint32_t active = 0;        // local experts with rows
+  double flop = 0;            // 2 * rows * k * n
+  uint64_t weight_bytes = 0;  // packed bytes of the active experts
+};
+ProblemSize problem_size(const Problem& problem);
+
+// The least time on a machine with these roofs: the larger of the two times. 0 for a roof that is not known (0).
+double floor_us(const ProblemSize& size, double read_gbps, double matrix_tflops);
+
+// Rows that `tokens` and `out` have in a row order: tokens, pairs, or local pairs.
+uint64_t num_rows(const Problem& problem, RowOrder order);
+
+// The two GEMMs of a layer for every case: gate_up with SiLU (token rows gathered) and down (pair-major). `cases`
+// empty: all of the workload; a prefill case may be any token count. `routing` empty: the workload's own; likewise
+// `dtype`. Throws InputError for a name that is not known.
+std::vector<Problem> workload_problems(std::string_view workload, const std::vector<std::string>& cases,
+                                       std::string_view routing = {}, std::optional<DType> dtype = {});
+
+// `prefill` as probed, for one token count: gate, up (n=640, k=4096, token rows) and down (n=4096, k=640, pair-major).
+std::vector<Problem> probe_problems(uint32_t tokens, std::string_view routing = {}, std::optional<DType> dtype = {});
+
+// "prefill 2048 gate_up (f16, routing probe)"
+std::string problem_name(const Problem& problem);
+
+}  // namespace fulcrum::harness
