@@ -114,6 +114,8 @@ struct CsrShared {
 
 // Two sorts use the table in turn: pairs by local expert, then tiles by length in granules.
 inline constexpr uint32_t csr_length_keys = csr_max_tile_m / csr_granule;
+inline constexpr uint32_t csr_key_bits = 10;
+static_assert(csr_max_experts <= 1u << csr_key_bits && csr_length_keys <= 1u << csr_key_bits, "keys need more bits");
 
 FULCRUM_HD constexpr CsrShared csr_shared(uint32_t local_experts) {
   const uint32_t keys = max_of(local_experts, csr_length_keys);

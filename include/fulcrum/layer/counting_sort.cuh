@@ -1,10 +1,11 @@
 // A block's stable counting sort, in three moves: count_keys, sum_warps, place_items; and the prefix sum between them.
 //
 // Called by layer/csr.cuh, for pairs by expert and for tiles by length.
-// Invariant: each warp owns a contiguous segment of the items and a row of the table, so no atomics are needed and
-// equal keys keep the order of their items whatever the timing.
+// Invariant: each warp owns a contiguous segment of the items and a row of the table, and gives out places in the order
+// of its items; atomics only count. So equal keys keep the order of their items whatever the timing.
 #pragma once
 #include <fulcrum/core/csr.h>
+#include <fulcrum/ptx/atom.cuh>
 #include <fulcrum/ptx/ldst.cuh>
 #include <fulcrum/ptx/sync.cuh>
 
@@ -40,20 +41,54 @@ FULCRUM_DEVICE Segment warp_segment(uint32_t begin, uint32_t end) {
 
 FULCRUM_DEVICE uint32_t lanes_below() { return (1u << ptx::lane_index()) - 1; }
 
-// Counts the items begin .. end-1 by key. key_of(item) is called once for each and may return no_key.
-template <class KeyOf>
-FULCRUM_DEVICE void count_keys(const SortTable& table, uint32_t begin, uint32_t end, const KeyOf& key_of) {
+// Lanes whose key is this lane's; no_key matches nobody. Voting bit by bit takes ten independent instructions, where
+// match.any takes one after the other for every different key in the warp.
+FULCRUM_DEVICE uint32_t peers_of(uint32_t key) {
+  uint32_t peers = ptx::ballot(key != no_key);
+  for (uint32_t bit = 0; bit < csr_key_bits; ++bit) {
+    const bool is_set = (key >> bit & 1) != 0;
+    const uint32_t set = ptx::ballot(is_set);
+    peers &= is_set ? set : ~set;
+  }
+  return peers;
+}
+
+// What is sorted: a Source has a type Value and
+//   Value load(uint32_t item)      fetches the item; loads of several items can be in flight together
+//   uint32_t key(const Value&)     its key, or no_key
+// A batch is a lane's items of the next steps, as many as are there.
+inline constexpr uint32_t csr_batch_steps = 4;
+template <class Source>
+struct SortBatch {
+  typename Source::Value values[csr_batch_steps];
+  uint32_t first, end;
+
+  // Loads past the end, by lanes of the last step, go to the last item: no branch inside a step.
+  FULCRUM_DEVICE SortBatch(const Source& source, uint32_t first_item, uint32_t end_item)
+      : first(first_item), end(end_item) {
+    for (uint32_t step = 0; step < csr_batch_steps; ++step) {
+      if (has(step)) values[step] = source.load(min_of(item(step), end - 1));
+    }
+  }
+  FULCRUM_DEVICE bool has(uint32_t step) const { return first + step * 32 < end; }  // the same in all lanes
+  FULCRUM_DEVICE uint32_t item(uint32_t step) const { return first + step * 32 + ptx::lane_index(); }
+  FULCRUM_DEVICE uint32_t key(const Source& source, uint32_t step) const {
+    return item(step) < end ? source.key(values[step]) : no_key;
+  }
+};
+
+// Counts the items begin .. end-1 by key.
+template <class Source>
+FULCRUM_DEVICE void count_keys(const SortTable& table, uint32_t begin, uint32_t end, const Source& source) {
   const Segment segment = warp_segment(begin, end);
   const uint32_t warp = ptx::warp_index();
-  for (uint32_t first = segment.begin; first < segment.end; first += 32) {
-    const uint32_t item = first + ptx::lane_index();
-    const uint32_t key = item < segment.end ? key_of(item) : no_key;
-    const uint32_t peers = ptx::match_any(key);
-    if (key != no_key && (peers & lanes_below()) == 0) {
-      const SharedAddress count = table.at(warp, key);
-      ptx::st_shared_u32(count, ptx::ld_shared_u32(count) + ptx::popc(peers));
+  for (uint32_t first = segment.begin; first < segment.end; first += csr_batch_steps * 32) {
+    const SortBatch<Source> batch(source, first, segment.end);
+    for (uint32_t step = 0; step < csr_batch_steps; ++step) {
+      if (!batch.has(step)) break;
+      const uint32_t key = batch.key(source, step);
+      if (key != no_key) ptx::atom_shared_add_u32(table.at(warp, key), 1);  // the order of additions does not matter
     }
-    ptx::bar_warp_sync();  // orders this step's count before the next step's load of it by another lane
   }
 }
 
@@ -72,23 +107,26 @@ FULCRUM_DEVICE void sum_warps(const SortTable& table, SharedAddress totals) {
   }
 }
 
-// Calls place(item, key, rank) for each item with a key: rank counts the block's items of that key before it.
-template <class KeyOf, class Place>
-FULCRUM_DEVICE void place_items(const SortTable& table, uint32_t begin, uint32_t end, const KeyOf& key_of,
+// Calls place(item, value, key, rank) for each item with a key: rank counts the block's items of that key before it.
+template <class Source, class Place>
+FULCRUM_DEVICE void place_items(const SortTable& table, uint32_t begin, uint32_t end, const Source& source,
                                 const Place& place) {
   const Segment segment = warp_segment(begin, end);
   const uint32_t warp = ptx::warp_index();
-  for (uint32_t first = segment.begin; first < segment.end; first += 32) {
-    const uint32_t item = first + ptx::lane_index();
-    const uint32_t key = item < segment.end ? key_of(item) : no_key;
-    const uint32_t peers = ptx::match_any(key);
-    const uint32_t peers_below = peers & lanes_below();
-    uint32_t rank = 0;
-    if (key != no_key) rank = ptx::ld_shared_u32(table.at(warp, key)) + ptx::popc(peers_below);
-    ptx::bar_warp_sync();  // orders the loads of all peers before the first peer's store
-    if (key != no_key && peers_below == 0) ptx::st_shared_u32(table.at(warp, key), rank + ptx::popc(peers));
-    ptx::bar_warp_sync();  // orders that store before the next step's loads
-    if (key != no_key) place(item, key, rank);
+  for (uint32_t first = segment.begin; first < segment.end; first += csr_batch_steps * 32) {
+    const SortBatch<Source> batch(source, first, segment.end);
+    for (uint32_t step = 0; step < csr_batch_steps; ++step) {
+      if (!batch.has(step)) break;
+      const uint32_t key = batch.key(source, step);
+      const uint32_t peers = peers_of(key);
+      const uint32_t peers_below = peers & lanes_below();
+      uint32_t rank = 0;
+      if (key != no_key) rank = ptx::ld_shared_u32(table.at(warp, key)) + ptx::popc(peers_below);
+      ptx::bar_warp_sync();  // orders the loads of all peers before the first peer's store
+      if (key != no_key && peers_below == 0) ptx::st_shared_u32(table.at(warp, key), rank + ptx::popc(peers));
+      ptx::bar_warp_sync();  // orders that store before the next step's loads
+      if (key != no_key) place(batch.item(step), batch.values[step], key, rank);
+    }
   }
 }
 

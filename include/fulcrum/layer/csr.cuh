@@ -37,16 +37,12 @@ struct CsrBlock {
   }
 
   FULCRUM_DEVICE int32_t expert_id(uint32_t pair) const {
-    const uint32_t token = pair / params.top_k;
-    const uint64_t element = token * params.ids_row_stride + (pair - token * params.top_k);
+    uint64_t element = pair;
+    if (params.ids_row_stride != params.top_k) {
+      const uint32_t token = pair / params.top_k;
+      element = token * params.ids_row_stride + (pair - token * params.top_k);
+    }
     return ptx::ld_global_nc_s32(global_address(params.ids) + int64_t(element));
-  }
-
-  // One unsigned comparison refuses -1, ids of other ranks and impossible ids alike: first_expert + local_experts is
-  // below 2^31, so a negative id stays above local_experts after the subtraction.
-  FULCRUM_DEVICE uint32_t local_expert(uint32_t pair) const {
-    const uint32_t local = uint32_t(expert_id(pair)) - params.first_expert;
-    return local < params.local_experts ? local : no_key;
   }
 
   FULCRUM_DEVICE GlobalAddress<uint32_t> chunk_counts(uint32_t chunk) const {  // [local_experts]
@@ -57,6 +53,21 @@ struct CsrBlock {
   }
 };
 
+// For the sort of pairs by local expert.
+struct PairSource {
+  using Value = int32_t;
+  const CsrBlock& block;
+
+  FULCRUM_DEVICE int32_t load(uint32_t pair) const { return block.expert_id(pair); }
+
+  // One unsigned comparison refuses -1, ids of other ranks and impossible ids alike: first_expert + local_experts is
+  // below 2^31, so a negative id stays above local_experts after the subtraction.
+  FULCRUM_DEVICE uint32_t key(int32_t id) const {
+    const uint32_t local = uint32_t(id) - block.params.first_expert;
+    return local < block.params.local_experts ? local : no_key;
+  }
+};
+
 // ---- stages that the steps share -----------------------------------------------------------------------------------
 
 // Counts pairs begin .. end-1 by local expert: the table is ready for place_pairs(), `totals` has this block's rows.
@@ -64,7 +75,7 @@ FULCRUM_DEVICE void count_pairs(const CsrBlock& block, uint32_t begin, uint32_t 
   const SortTable table{block.table, block.params.local_experts};
   clear_table(table);
   ptx::barrier_sync();  // orders the cleared table before the counts
-  count_keys(table, begin, end, [&](uint32_t pair) { return block.local_expert(pair); });
+  count_keys(table, begin, end, PairSource{block});
   ptx::barrier_sync();  // orders all warps' counts before their sums
   sum_warps(table, totals);
   ptx::barrier_sync();  // orders the sums before place_pairs() and the totals before whoever scans or stores them
@@ -72,13 +83,11 @@ FULCRUM_DEVICE void count_pairs(const CsrBlock& block, uint32_t begin, uint32_t 
 
 // Writes the pairs behind their expert's first row, which `first_rows` [local_experts] gives.
 FULCRUM_DEVICE void place_pairs(const CsrBlock& block, uint32_t begin, uint32_t end, SharedAddress first_rows) {
-  place_items(
-      SortTable{block.table, block.params.local_experts}, begin, end,
-      [&](uint32_t pair) { return block.local_expert(pair); },
-      [&](uint32_t pair, uint32_t expert, uint32_t rank) {
-        const uint32_t row = ptx::ld_shared_u32(first_rows + expert * 4) + rank;
-        ptx::st_global_s32(global_address(block.params.pair_ids) + row, int32_t(pair));
-      });
+  place_items(SortTable{block.table, block.params.local_experts}, begin, end, PairSource{block},
+              [&](uint32_t pair, int32_t, uint32_t expert, uint32_t rank) {
+                const uint32_t row = ptx::ld_shared_u32(first_rows + expert * 4) + rank;
+                ptx::st_global_s32(global_address(block.params.pair_ids) + row, int32_t(pair));
+              });
 }
 
 FULCRUM_DEVICE void store_offsets(const CsrBlock& block) {
@@ -110,22 +119,31 @@ FULCRUM_DEVICE void store_token_tile(const CsrTileList& list, uint32_t position,
                     {uint32_t(tile.expert), uint32_t(tile.row_begin), uint32_t(tile.num_rows), 0});
 }
 
-// Sorts the tiles by length, the longest first; key 0 is the greatest length that there can be.
+// For the sort of tiles by length; key 0 is the greatest length that there can be.
+struct TileSource {
+  using Value = TokenTile;
+  const CsrBlock& block;
+
+  FULCRUM_DEVICE TokenTile load(uint32_t index) const { return token_tile(block, index); }
+  FULCRUM_DEVICE uint32_t key(const TokenTile& tile) const {
+    return csr_length_keys - ceil_div(uint32_t(tile.num_rows), csr_granule);
+  }
+};
+
+// The list sorted by length, the longest first.
 FULCRUM_DEVICE void store_longest_first(const CsrBlock& block, const CsrTileList& list, uint32_t num_tiles) {
   const SortTable table{block.table, csr_length_keys};
-  const auto key_of = [&](uint32_t index) {
-    return csr_length_keys - ceil_div(uint32_t(token_tile(block, index).num_rows), csr_granule);
-  };
   clear_table(table);
   ptx::barrier_sync();  // orders the cleared table before the counts
-  count_keys(table, 0, num_tiles, key_of);
+  count_keys(table, 0, num_tiles, TileSource{block});
   ptx::barrier_sync();  // orders all warps' counts before their sums
   sum_warps(table, block.lengths);
   ptx::barrier_sync();  // orders the totals before the scan
   exclusive_scan(block.lengths, csr_length_keys, block.warp_sums);
-  place_items(table, 0, num_tiles, key_of, [&](uint32_t index, uint32_t key, uint32_t rank) {
-    store_token_tile(list, ptx::ld_shared_u32(block.lengths + key * 4) + rank, token_tile(block, index));
-  });
+  place_items(table, 0, num_tiles, TileSource{block},
+              [&](uint32_t, const TokenTile& tile, uint32_t key, uint32_t rank) {
+                store_token_tile(list, ptx::ld_shared_u32(block.lengths + key * 4) + rank, tile);
+              });
 }
 
 // One list, from the prefix sums of rows in block.offsets.

@@ -1,0 +1,45 @@
+// The CSR kernels compiled into the tools, and a run of them that brings everything back for comparison with the host.
+//
+// Called by the device tests; compiled_routing_kernels() also by whoever needs a routing on the GPU without NVRTC.
+// Invariant: outputs are filled with a pattern beforehand, so that a word that was not written, or one that should not
+// have been, is seen.
+#pragma once
+
+#include <fulcrum/host/routing.hpp>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "harness/csr.hpp"
+#include "harness/routing.hpp"
+
+namespace fulcrum::harness {
+
+// For make_routing_plan().
+RoutingKernels compiled_routing_kernels();
+
+struct TileCut {
+  uint32_t tile_m = 0;  // 0: no list
+  TileOrder order = TileOrder::expert;
+};
+
+struct DeviceCsrRequest {
+  ExpertRange range;
+  std::array<TileCut, 2> cuts;
+  uint32_t max_tokens = 0;      // what the launch is made for, at least the routing's tokens
+  uint32_t ids_row_stride = 0;  // in elements, at least top_k; the gap holds ids that would be wrong to use
+};
+
+struct DeviceCsr {
+  Csr csr;
+  std::array<std::vector<TokenTile>, 2> token_tiles;
+  uint32_t first_bad_pair = 0;   // of the validate step, or csr_no_bad_pair
+  bool tails_untouched = false;  // nothing was written past what the batch needs
+};
+
+// build_routing() for batches of up to max_tokens, with this batch's token count on the device. Throws
+// std::runtime_error with the words of a Status.
+DeviceCsr build_csr_on_device(const Routing& routing, const DeviceCsrRequest& request);
+
+}  // namespace fulcrum::harness
