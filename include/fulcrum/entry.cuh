@@ -1,5 +1,6 @@
 // Entry points: FULCRUM_VARIANT(name, "config text", dtype, gate_up, activation) defines one kernel `name` in a .cu of
-// an engine, of codegen/ or of the JIT. The Config is parsed and checked while compiling; an illegal one does not compile.
+// an engine, of codegen/ or of the JIT. The Config is parsed and checked while compiling; an illegal one does not
+// compile.
 #pragma once
 #include <fulcrum/family/mma_sync.cuh>
 
@@ -38,15 +39,15 @@ FULCRUM_NAMESPACE_END
 
 // Registers are bounded by __maxnreg__ alone (launch bounds would override it): register_limit() derives the bound
 // from the cap, or from the blocks that shall fit an SM.
-#define FULCRUM_VARIANT(name, config_text, dtype_value, gate_up_value, activation_value)                     \
-  static_assert(::fulcrum::is_config_text(config_text), "not a Config: " config_text);                       \
-  struct name##_variant {                                                                                    \
-    static constexpr ::fulcrum::Config config = ::fulcrum::config_of(config_text);                           \
-    static constexpr ::fulcrum::KernelKind kind{::fulcrum::DType::dtype_value, gate_up_value,                \
-                                                ::fulcrum::Activation::activation_value};                    \
-  };                                                                                                         \
-  extern "C" __global__ void FULCRUM_BLOCK_SIZE(::fulcrum::block_threads(name##_variant::config))          \
-      __maxnreg__(::fulcrum::register_limit(name##_variant::config))                                         \
-          name(const __grid_constant__ ::fulcrum::Params params) {                                           \
-    ::fulcrum::entry<name##_variant>(params);                                                                \
+#define FULCRUM_VARIANT(name, config_text, dtype_value, gate_up_value, activation_value)          \
+  static_assert(::fulcrum::is_config_text(config_text), "not a Config: " config_text);            \
+  struct name##_variant {                                                                         \
+    static constexpr ::fulcrum::Config config = ::fulcrum::config_of(config_text);                \
+    static constexpr ::fulcrum::KernelKind kind{::fulcrum::DType::dtype_value, gate_up_value,     \
+                                                ::fulcrum::Activation::activation_value};         \
+  };                                                                                              \
+  extern "C" __global__ void FULCRUM_BLOCK_SIZE(::fulcrum::block_threads(name##_variant::config)) \
+      __maxnreg__(::fulcrum::register_limit(name##_variant::config))                              \
+          name(const __grid_constant__ ::fulcrum::Params params) {                                \
+    ::fulcrum::entry<name##_variant>(params);                                                     \
   }

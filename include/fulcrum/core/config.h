@@ -129,7 +129,8 @@ constexpr bool spells(const char* s, int32_t begin, int32_t end, const char* wor
   return word[i] == 0;
 }
 
-// A value of lever `info` in s[begin, end): a name of an enum, or a decimal number below 2^30. False when it is neither.
+// A value of lever `info` in s[begin, end): a name of an enum, or a decimal number below 2^30. False when it is
+// neither.
 constexpr bool read_value(const LeverInfo& info, const char* s, int32_t begin, int32_t end, int32_t& value) {
   if (info.values.count > 0) {
     for (value = 0; value < info.values.count; ++value)

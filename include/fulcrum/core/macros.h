@@ -1,5 +1,6 @@
 // The only macros of fulcrum, all prefixed FULCRUM_. Every header includes this one first, directly or not.
-// Invariant: headers mean the same under g++, clang++, nvcc (both passes) and NVRTC, and include no standard or CUDA header.
+// Invariant: headers mean the same under g++, clang++, nvcc (both passes) and NVRTC, and include no standard or CUDA
+// header.
 #pragma once
 
 #define FULCRUM_VERSION_MAJOR 0

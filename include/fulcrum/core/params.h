@@ -27,8 +27,8 @@ struct Params {
   const float* global_scales;            // [local_experts], or [local_experts][2] gate, up
   const uint8_t* tokens;                 // [rows][k] f16 or bf16
   uint64_t tokens_stride_bytes;
-  const float* row_scales;  // [rows of tokens] or null: one factor a token row
-  const float* bias;        // [local_experts][n] or [local_experts][2][n/2] gate, up; or null
+  const float* row_scales;    // [rows of tokens] or null: one factor a token row
+  const float* bias;          // [local_experts][n] or [local_experts][2][n/2] gate, up; or null
   const float* pair_weights;  // [pairs] or null: routing weight, applied last
   uint8_t* out;               // [rows][out columns] f16 or bf16
   uint64_t out_stride_bytes;

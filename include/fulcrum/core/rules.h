@@ -45,9 +45,20 @@ FULCRUM_HD constexpr const char* token_reason(const Config& c) {
   if (c.token_granularity < 8 || c.token_granularity % (8 * c.warps_m) != 0)
     return "token_granularity is a multiple of 8 tokens for each of warps_m";
   if (c.tile_m % c.token_granularity != 0) return "tile_m is a multiple of token_granularity";
-  if (c.tile_m / c.token_granularity > 8) return "more than 8 token counts (tile_m / token_granularity) make too much code";
+  if (c.tile_m / c.token_granularity > 8)
+    return "more than 8 token counts (tile_m / token_granularity) make too much code";
   if (c.token_pad < 0 || c.token_pad > 128 || c.token_pad % 16 != 0)
     return "token_pad is a multiple of 16 bytes, so that rows stay aligned for 16-byte copies, at most 128";
+  return nullptr;
+}
+
+FULCRUM_HD constexpr const char* producer_reason(const Config& c, Arch arch) {
+  if (!has_producer(c))
+    return c.producer_warps == 1 ? nullptr : "copy=cp_async has no producer warps: leave producer_warps at 1";
+  if (arch.cc < 90) return "copy=bulk and copy=mixed need sm_90 or later";
+  if (c.producer_warps != 1 && c.producer_warps != 2 && c.producer_warps != 4) return "producer_warps is 1, 2 or 4";
+  if (ceil_div(uint32_t(c.tile_m), producer_rows(c)) > 32)
+    return "a producer lane would keep more than 32 row addresses: more producer_warps, or a smaller tile";
   return nullptr;
 }
 
@@ -57,16 +68,19 @@ FULCRUM_HD constexpr const char* resource_reason(const Config& c, Arch arch) {
   if (c.register_cap != 0 && (c.register_cap < 32 || c.register_cap > 255)) return "register_cap is 0 or 32 to 255";
   if (c.register_cap != 0 && c.min_blocks != 0)
     return "register_cap and min_blocks both set the register limit: set min_blocks=0 with a cap";
-  if (c.register_cap > registers_for_blocks(c, 1)) return "register_cap is more than one block of this many threads can have";
+  if (c.register_cap > registers_for_blocks(c, 1))
+    return "register_cap is more than one block of this many threads can have";
   if (register_limit(c) < accumulators(c) + 40)
     return "the register limit leaves fewer than 40 registers beside the accumulators";
   const ArchLimits limits = arch_limits(arch);
   const uint32_t bytes = shared_memory(c).total_bytes;
-  if (bytes > limits.block_shared_bytes) return "the stages need more shared memory than a block of this architecture may use";
+  if (bytes > limits.block_shared_bytes)
+    return "the stages need more shared memory than a block of this architecture may use";
   const uint32_t blocks = uint32_t(max_of(c.min_blocks, 1));
   if (blocks * (bytes + reserved_shared_bytes) > limits.sm_shared_bytes)
     return "min_blocks blocks need more shared memory than an SM of this architecture has";
-  if (blocks * block_threads(c) > limits.sm_threads) return "min_blocks blocks are more threads than an SM of this architecture has";
+  if (blocks * block_threads(c) > limits.sm_threads)
+    return "min_blocks blocks are more threads than an SM of this architecture has";
   return nullptr;
 }
 
@@ -77,7 +91,7 @@ FULCRUM_HD constexpr const char* illegal_reason(const Config& c, Arch arch, Kern
   if (arch_name(arch) == nullptr) return "the mma_sync family runs on sm_80, 86, 89, 90a, 100a, 103a, 120a and 121a";
   if (const char* reason = rules::tile_reason(c)) return reason;
   if (const char* reason = rules::token_reason(c)) return reason;
-  if (has_producer(c) && arch.cc < 90) return "copy=bulk and copy=mixed need sm_90 or later";
+  if (const char* reason = rules::producer_reason(c, arch)) return reason;
   if (c.code_word == CodeWord::f16 && kind.dtype != DType::f16) return "code_word=f16 serves f16 token rows only";
   if (c.code_word == CodeWord::bf16 && kind.dtype != DType::bf16) return "code_word=bf16 serves bf16 token rows only";
   if (c.dequant == Dequant::prmt && c.code_word != CodeWord::plain) return "dequant=prmt reads plain nibbles only";

@@ -1,9 +1,10 @@
-// Shared memory of a block, computed once: the host asks for shared_memory(...).total_bytes, kernels take every address from it.
+// Shared memory of a block, computed once: the host asks for shared_memory(...).total_bytes, kernels take every address
+// from it.
 //
 //   [stages] stage:  tokens [tile_m][tile_k * 2 + token_pad] bytes, then weights [tile_n/64][tile_k/64][4 units][576]
 //   [stages] WorkItem of the tile that starts in the stage
-//   [stages] full and empty mbarriers (with a producer warp)
-//   [2][tile_m] row indices and one ticket (without one)
+//   [stages] full and empty mbarriers (with producer warps)
+//   two tickets (with producer warps), or [2][tile_m] row indices and one ticket
 #pragma once
 #include <fulcrum/core/config.h>
 #include <fulcrum/core/params.h>
@@ -29,7 +30,7 @@ struct SharedMemory {
   uint32_t total_bytes;
 };
 
-// Bulk copies have a warp of their own that issues them.
+// Bulk copies have warps of their own that issue them.
 FULCRUM_HD constexpr bool has_producer(const Config& config) { return config.copy != Copy::cp_async; }
 
 FULCRUM_HD constexpr SharedMemory shared_memory(const Config& config) {
@@ -44,7 +45,8 @@ FULCRUM_HD constexpr SharedMemory shared_memory(const Config& config) {
   if (has_producer(config)) {
     s.full_offset = end;
     s.empty_offset = end + stages * 8;  // an mbarrier is 8 bytes
-    end += stages * 16;
+    s.ticket_offset = end + stages * 16;
+    end = s.ticket_offset + 8;
   } else {
     s.rows_offset = end;
     s.ticket_offset = end + 2 * tile_m * 4;
@@ -56,8 +58,17 @@ FULCRUM_HD constexpr SharedMemory shared_memory(const Config& config) {
 
 FULCRUM_HD constexpr uint32_t consumer_warps(const Config& config) { return uint32_t(config.warps_n * config.warps_m); }
 
+FULCRUM_HD constexpr uint32_t producer_warps(const Config& config) {
+  return has_producer(config) ? uint32_t(config.producer_warps) : 0;
+}
+
+// Token rows that all producer lanes together copy at once: a bulk copy is a row, a cp.async 16 bytes of one.
+FULCRUM_HD constexpr uint32_t producer_rows(const Config& config) {
+  return 32 * producer_warps(config) / (config.copy == Copy::bulk ? 1 : uint32_t(config.tile_k) / 8);
+}
+
 FULCRUM_HD constexpr uint32_t block_threads(const Config& config) {
-  return 32 * (consumer_warps(config) + (has_producer(config) ? 1 : 0));
+  return 32 * (consumer_warps(config) + producer_warps(config));
 }
 
 FULCRUM_NAMESPACE_END

@@ -22,8 +22,8 @@ class MmaSync {
     const uint32_t warp = ptx::warp_index();
     if constexpr (has_producer(V::config)) {
       BulkRing<V> ring(params, shared);
-      if (warp == BulkRing<V>::producer_warp)
-        ring.produce();
+      if (warp >= consumer_warps(V::config))
+        ring.produce(warp - consumer_warps(V::config));
       else
         MmaSync(params, warp).consume(ring);
     } else {

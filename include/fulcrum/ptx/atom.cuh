@@ -8,20 +8,29 @@ namespace ptx {
 
 FULCRUM_DEVICE uint32_t atom_global_add_u32(GlobalAddress<uint32_t> address, uint32_t value) {
   uint32_t old;
-  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address.pointer), "r"(value) : "memory");
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(old)
+               : "l"(address.pointer), "r"(value)
+               : "memory");
   return old;
 }
 
 // Orders this thread's earlier accesses before the addition, and the addition before its later ones.
 FULCRUM_DEVICE uint32_t atom_acq_rel_global_add_u32(GlobalAddress<uint32_t> address, uint32_t value) {
   uint32_t old;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address.pointer), "r"(value) : "memory");
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(old)
+               : "l"(address.pointer), "r"(value)
+               : "memory");
   return old;
 }
 
 FULCRUM_DEVICE uint64_t atom_global_min_u64(GlobalAddress<uint64_t> address, uint64_t value) {
   uint64_t old;
-  asm volatile("atom.relaxed.gpu.global.min.u64 %0, [%1], %2;" : "=l"(old) : "l"(address.pointer), "l"(value) : "memory");
+  asm volatile("atom.relaxed.gpu.global.min.u64 %0, [%1], %2;"
+               : "=l"(old)
+               : "l"(address.pointer), "l"(value)
+               : "memory");
   return old;
 }
 

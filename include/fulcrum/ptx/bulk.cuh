@@ -9,9 +9,10 @@ namespace ptx {
 // Global to shared memory; addresses 16-byte aligned, `bytes` a positive multiple of 16.
 FULCRUM_DEVICE void cp_async_bulk_shared_global(SharedAddress to, GlobalAddress<const uint8_t> from, uint32_t bytes,
                                                 SharedAddress barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to.value),
-               "l"(from.pointer), "r"(bytes), "r"(barrier.value)
-               : "memory");
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to.value),
+      "l"(from.pointer), "r"(bytes), "r"(barrier.value)
+      : "memory");
 }
 
 // Orders this thread's ordinary shared-memory accesses before later ones of the copy engine.

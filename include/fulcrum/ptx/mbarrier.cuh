@@ -12,9 +12,7 @@ FULCRUM_DEVICE void mbarrier_init(SharedAddress barrier, uint32_t arrivals) {
 }
 
 // Makes initialized barriers visible to the copy engine (async proxy).
-FULCRUM_DEVICE void fence_mbarrier_init() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
+FULCRUM_DEVICE void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 // Arrives once and adds `bytes` to what copies still owe this phase.
 FULCRUM_DEVICE void mbarrier_arrive_expect_tx(SharedAddress barrier, uint32_t bytes) {
@@ -25,7 +23,8 @@ FULCRUM_DEVICE void mbarrier_arrive(SharedAddress barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier.value) : "memory");
 }
 
-// Arrives once when all cp.async copies that this thread has issued so far have landed; the barrier counts this arrival.
+// Arrives once when all cp.async copies that this thread has issued so far have landed; the barrier counts this
+// arrival.
 FULCRUM_DEVICE void cp_async_mbarrier_arrive_noinc(SharedAddress barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier.value) : "memory");
 }

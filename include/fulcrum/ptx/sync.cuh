@@ -20,6 +20,14 @@ FULCRUM_DEVICE uint32_t warp_index() { return __shfl_sync(full_warp, threadIdx.x
 // Every thread of the block arrives and waits; orders their shared and global accesses.
 FULCRUM_DEVICE void barrier_sync() { __syncthreads(); }
 
+// The block's named barriers, beside the one of barrier_sync().
+enum class NamedBarrier : uint32_t { producers = 1 };
+
+// `threads` threads of the block, whole warps, arrive and wait; orders their memory accesses.
+FULCRUM_DEVICE void barrier_sync(NamedBarrier barrier, uint32_t threads) {
+  asm volatile("barrier.sync %0, %1;" ::"r"(uint32_t(barrier)), "r"(threads) : "memory");
+}
+
 // The threads of one warp meet; orders their memory accesses.
 FULCRUM_DEVICE void bar_warp_sync() { __syncwarp(); }
 

@@ -83,7 +83,8 @@ struct Dequantizer {
   FULCRUM_DEVICE static void table(uint32_t word, uint32_t (&a)[4]) {
     const uint32_t index = word & 0x77777777u;
     const uint32_t low_top = ptx::prmt(is_f16 ? 0x3E3C3800u : 0x3F3F3F00u, is_f16 ? 0x46444240u : 0x40404040u, index);
-    const uint32_t high_top = ptx::prmt(is_f16 ? 0x3E3C3800u : 0x3F3F3F00u, is_f16 ? 0x46444240u : 0x40404040u, index >> 16);
+    const uint32_t high_top =
+        ptx::prmt(is_f16 ? 0x3E3C3800u : 0x3F3F3F00u, is_f16 ? 0x46444240u : 0x40404040u, index >> 16);
     uint32_t low_bottom = 0, high_bottom = 0;
     if constexpr (!is_f16) {
       low_bottom = ptx::prmt(0xC0800000u, 0xC0804000u, index);

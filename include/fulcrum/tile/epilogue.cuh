@@ -21,7 +21,8 @@ class Epilogue {
   static constexpr bool gate_up = V::kind.gate_up;
 
   FULCRUM_DEVICE Epilogue(const Params& params, const WorkItem& item) : params_(params), item_(item) {
-    const GlobalAddress<const float> scales = global_address(params.global_scales) + int64_t(item.expert) * (gate_up ? 2 : 1);
+    const GlobalAddress<const float> scales =
+        global_address(params.global_scales) + int64_t(item.expert) * (gate_up ? 2 : 1);
     const float upper = ptx::ld_global_nc_f32(scales) * dequant_fold_factor;
     scale_[0] = upper;
     scale_[1] = gate_up ? ptx::ld_global_nc_f32(scales + 1) * dequant_fold_factor : upper;

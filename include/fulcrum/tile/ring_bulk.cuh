@@ -1,5 +1,5 @@
-// The ring filled by a producer warp (sm_90) that runs ahead through steps and tiles; consumer warps follow. Weights
-// come by bulk copies; token rows by one bulk copy each, or by cp.async, which costs less when there are many rows.
+// The ring filled by producer warps (sm_90) that run ahead through steps and tiles; consumer warps follow. Weights come
+// by bulk copies; token rows by one bulk copy each, or by cp.async, which costs less when there are many rows.
 // A stage's full barrier completes when its bytes have landed, its empty barrier when every consumer warp released it.
 #pragma once
 #include <fulcrum/core/layout.h>
@@ -29,7 +29,6 @@ template <class V>
 class BulkRing {
  public:
   static constexpr SharedMemory memory = shared_memory(V::config);
-  static constexpr uint32_t producer_warp = consumer_warps(V::config);
 
   FULCRUM_DEVICE BulkRing(const Params& params, SharedAddress shared) : params_(params), shared_(shared) {
     if (ptx::thread_index() == 0) {
@@ -53,7 +52,8 @@ class BulkRing {
   FULCRUM_DEVICE WorkItem item() const {
     const Vec4 v = ptx::ld_shared_v4(shared_ + memory.items_offset + position_.stage * uint32_t(sizeof(WorkItem)));
     // the same for all lanes, and from a lane's register known to be
-    return {int32_t(ptx::shfl_idx(v.x, 0)), int32_t(ptx::shfl_idx(v.y, 0)), int32_t(ptx::shfl_idx(v.z, 0)), int32_t(ptx::shfl_idx(v.w, 0))};
+    return {int32_t(ptx::shfl_idx(v.x, 0)), int32_t(ptx::shfl_idx(v.y, 0)), int32_t(ptx::shfl_idx(v.z, 0)),
+            int32_t(ptx::shfl_idx(v.w, 0))};
   }
 
   // Gives the stage back: the warp meets so that all its lanes' reads come before the arrival, which comes before the
@@ -64,71 +64,96 @@ class BulkRing {
     position_.advance();
   }
 
-  // ---- producer: the whole warp ------------------------------------------------------------------------------------
+  // ---- producers: whole warps, `producer` counts them
+  // -----------------------------------------------------------------
 
-  FULCRUM_DEVICE void produce() {
+  FULCRUM_DEVICE void produce(uint32_t producer) {
+    producer_ = producers == 1 ? 0 : producer;
     const Scheduler<V> scheduler(params_);
     const uint32_t k_units = ceil_div(params_.k, unit_k);
     uint32_t index = scheduler.first();
     WorkItem item = scheduler.item(index);
-    Rows rows = find_rows(item);
-    while (item.num_rows != 0) {
+    RowIndices rows = find_rows(item);
+    for (uint32_t tile_parity = 0; item.num_rows != 0; tile_parity ^= 1) {
+      const RowAddresses addresses = row_addresses(rows);
       WorkItem next{};
-      Rows next_rows{};
       for (uint32_t k_unit = 0; k_unit < k_units; k_unit += uint32_t(step_units)) {
-        fill(item, rows, k_unit, k_units);
+        fill(item, addresses, k_unit, k_units);
         if (k_unit == 0) {  // look the next tile up while the ring is full of this one
-          index = next_index(scheduler, index);
+          index = next_index(scheduler, index, tile_parity);
           next = scheduler.item(index);
-          next_rows = find_rows(next);
+          rows = find_rows(next);
         }
       }
       item = next;
-      rows = next_rows;
     }
     acquire();
     if (ptx::lane_index() == 0) {
-      write_item(WorkItem{0, 0, 0, 0});
-      scheduler.finish();
+      if (is_first()) {
+        write_item(WorkItem{0, 0, 0, 0});
+        scheduler.finish();
+      }
+      ptx::mbarrier_arrive(full(position_.stage));  // releases the item
     }
-    // every arrival that the barrier counts; lane 0's come after the item
-    if (ptx::lane_index() == 0) ptx::mbarrier_arrive(full(position_.stage));
     if (!rows_by_bulk) ptx::mbarrier_arrive(full(position_.stage));
   }
 
  private:
   static constexpr int step_units = V::config.tile_k / int(unit_k);
-  static constexpr int lane_rows = (V::config.tile_m + 31) / 32;  // token rows that one lane copies
-
   static constexpr bool rows_by_bulk = V::config.copy == Copy::bulk;
-  // The producer's lane 0 arrives on a full barrier; with cp.async every lane does once more, when its copies land.
-  static constexpr uint32_t full_arrivals = rows_by_bulk ? 1 : 33;
+  static constexpr uint32_t producers = producer_warps(V::config);
+  // Each producer's lane 0 arrives on a full barrier; with cp.async every lane does once more, when its copies land.
+  static constexpr uint32_t full_arrivals = producers * (rows_by_bulk ? 1 : 33);
 
-  // Rows of `tokens` that the tile reads: row `lane + 32 i` of it is index[i] of that lane.
-  struct Rows {
-    uint32_t index[lane_rows];
+  // Lane l of a producer copies rows pass * pass_rows + first_row() of a tile, and of each row the bytes from
+  // first_byte().
+  static constexpr uint32_t pass_rows = producer_rows(V::config);
+  static constexpr int passes = int(ceil_div(uint32_t(V::config.tile_m), pass_rows));
+  static constexpr uint32_t row_lanes = 32 * producers / pass_rows;
+  FULCRUM_DEVICE uint32_t first_row() const { return (producer_ * 32 + ptx::lane_index()) / row_lanes; }
+  FULCRUM_DEVICE static uint32_t first_byte() { return ptx::lane_index() % row_lanes * 16; }
+
+  struct RowIndices {
+    uint32_t row[passes];  // of `tokens`
   };
+  struct RowAddresses {
+    const uint8_t* byte[passes];
+  };
+
+  // The producer that writes items and copies weights.
+  FULCRUM_DEVICE bool is_first() const { return producers == 1 || producer_ == 0; }
 
   FULCRUM_DEVICE SharedAddress full(uint32_t stage) const { return shared_ + memory.full_offset + stage * 8; }
   FULCRUM_DEVICE SharedAddress empty(uint32_t stage) const { return shared_ + memory.empty_offset + stage * 8; }
   FULCRUM_DEVICE SharedAddress stage_address(uint32_t stage) const { return shared_ + stage * memory.stage_bytes; }
 
-  FULCRUM_DEVICE static uint32_t next_index(const Scheduler<V>& scheduler, uint32_t index) {
+  FULCRUM_DEVICE uint32_t next_index(const Scheduler<V>& scheduler, uint32_t index, uint32_t tile_parity) const {
     if constexpr (V::config.tile_queue == TileQueue::fixed) return scheduler.next(index);
-    uint32_t ticket = 0;
-    if (ptx::lane_index() == 0) ticket = scheduler.next(index);
-    return ptx::shfl_idx(ticket, 0);
+    const SharedAddress slot = shared_ + memory.ticket_offset + tile_parity * 4;
+    if (is_first() && ptx::lane_index() == 0) ptx::st_shared_u32(slot, scheduler.next(index));
+    // orders the ticket before its readers; a slot is written again only after everybody passed the next ticket's
+    // barrier
+    ptx::barrier_sync(ptx::NamedBarrier::producers, 32 * producers);
+    return ptx::ld_shared_u32(slot);
   }
 
-  FULCRUM_DEVICE Rows find_rows(const WorkItem& item) const {
-    Rows rows{};
+  FULCRUM_DEVICE RowIndices find_rows(const WorkItem& item) const {
+    RowIndices rows{};
 #pragma unroll
-    for (int i = 0; i < lane_rows; ++i) {
-      const uint32_t row = ptx::lane_index() + 32 * uint32_t(i);
+    for (int pass = 0; pass < passes; ++pass) {
+      const uint32_t row = uint32_t(pass) * pass_rows + first_row();
       if (row < uint32_t(item.num_rows))
-        rows.index[i] = row_index(params_, params_.input_rows, uint32_t(item.row_begin) + row);
+        rows.row[pass] = row_index(params_, params_.input_rows, uint32_t(item.row_begin) + row);
     }
     return rows;
+  }
+
+  FULCRUM_DEVICE RowAddresses row_addresses(const RowIndices& rows) const {
+    RowAddresses addresses;
+#pragma unroll
+    for (int pass = 0; pass < passes; ++pass)
+      addresses.byte[pass] = params_.tokens + rows.row[pass] * params_.tokens_stride_bytes + first_byte();
+    return addresses;
   }
 
   // Waits until the consumers released the stage's previous pass; the first pass finds it free. Orders their reads
@@ -139,12 +164,13 @@ class BulkRing {
   }
 
   FULCRUM_DEVICE void write_item(const WorkItem& item) const {
-    ptx::st_shared_v4(shared_ + memory.items_offset + position_.stage * uint32_t(sizeof(WorkItem)),
-                      {uint32_t(item.expert), uint32_t(item.n_tile), uint32_t(item.row_begin), uint32_t(item.num_rows)});
+    ptx::st_shared_v4(
+        shared_ + memory.items_offset + position_.stage * uint32_t(sizeof(WorkItem)),
+        {uint32_t(item.expert), uint32_t(item.n_tile), uint32_t(item.row_begin), uint32_t(item.num_rows)});
   }
 
-  // Fills the current stage with columns [64 k_unit, +tile_k) of the item's weights and tokens.
-  FULCRUM_DEVICE void fill(const WorkItem& item, const Rows& rows, uint32_t k_unit, uint32_t k_units) {
+  // Fills the current stage with columns [64 k_unit, +tile_k) of the item's weights (first producer) and tokens.
+  FULCRUM_DEVICE void fill(const WorkItem& item, const RowAddresses& rows, uint32_t k_unit, uint32_t k_units) {
     const uint32_t units = min_of(uint32_t(step_units), k_units - k_unit);
     const uint32_t row_bytes = min_of(units * unit_k, params_.k - k_unit * unit_k) * 2;
     const uint32_t n_units = min_of(uint32_t(V::config.tile_n) / unit_n,
@@ -153,59 +179,52 @@ class BulkRing {
     acquire();
     if (rows_by_bulk && row_bytes < units * unit_k * 2) clear_tail(stage, item, row_bytes, units * unit_k * 2);
     if (ptx::lane_index() == 0) {
-      if (k_unit == 0) write_item(item);
+      if (is_first() && k_unit == 0) write_item(item);
+      const uint32_t weight_bytes = is_first() ? n_units * units * unit_bytes : 0;
       // releases the item and the cleared tail to the consumers, and tells how many bytes they wait for
-      ptx::mbarrier_arrive_expect_tx(full(position_.stage), n_units * units * unit_bytes +
-                                                                (rows_by_bulk ? uint32_t(item.num_rows) * row_bytes : 0));
+      ptx::mbarrier_arrive_expect_tx(full(position_.stage),
+                                     weight_bytes + (rows_by_bulk ? own_rows(item) * row_bytes : 0));
     }
-    ptx::bar_warp_sync();  // no copy completes before its bytes are expected
-    copy_weights(stage + memory.token_bytes, item, n_units, k_unit, units);
-    if constexpr (rows_by_bulk)
-      copy_rows_bulk(stage, item, rows, k_unit, row_bytes);
-    else
-      copy_rows_async(stage, item, rows, k_unit, row_bytes);
+    ptx::bar_warp_sync();  // no copy of this warp completes before its bytes are expected
+    if (is_first()) copy_weights(stage + memory.token_bytes, item, n_units, k_unit, units);
+    copy_rows(stage, item, rows, k_unit, row_bytes);
     position_.advance();
   }
 
-  FULCRUM_DEVICE GlobalAddress<const uint8_t> row_address(uint32_t index, uint32_t k_unit) const {
-    return global_address(params_.tokens) + int64_t(index * params_.tokens_stride_bytes + k_unit * (unit_k * 2));
+  // Rows of a tile that this producer copies (bulk): 32 of every pass_rows.
+  FULCRUM_DEVICE uint32_t own_rows(const WorkItem& item) const {
+    uint32_t rows = 0;
+#pragma unroll
+    for (int pass = 0; pass < passes; ++pass) {
+      const uint32_t begin = uint32_t(pass) * pass_rows + producer_ * 32;
+      if (begin < uint32_t(item.num_rows)) rows += min_of(32u, uint32_t(item.num_rows) - begin);
+    }
+    return rows;
   }
 
-  FULCRUM_DEVICE void copy_rows_bulk(SharedAddress stage, const WorkItem& item, const Rows& rows, uint32_t k_unit,
-                                     uint32_t row_bytes) const {
+  // A bulk copy a row, or 16 bytes a lane, adjacent lanes taking adjacent bytes; cp.async fills columns past k with
+  // zeros (for bulk copies clear_tail does).
+  FULCRUM_DEVICE void copy_rows(SharedAddress stage, const WorkItem& item, const RowAddresses& rows, uint32_t k_unit,
+                                uint32_t row_bytes) const {
+    const int64_t column = int64_t(k_unit) * (unit_k * 2);
+    const uint32_t bytes = first_byte() < row_bytes ? 16 : 0;
 #pragma unroll
-    for (int i = 0; i < lane_rows; ++i) {
-      const uint32_t row = ptx::lane_index() + 32 * uint32_t(i);
-      if (row < uint32_t(item.num_rows))
-        ptx::cp_async_bulk_shared_global(stage + row * memory.token_row_bytes, row_address(rows.index[i], k_unit),
-                                         row_bytes, full(position_.stage));
+    for (int pass = 0; pass < passes; ++pass) {
+      const uint32_t row = uint32_t(pass) * pass_rows + first_row();
+      if (row >= uint32_t(item.num_rows)) break;
+      const SharedAddress to = stage + row * memory.token_row_bytes;
+      const GlobalAddress<const uint8_t> from = global_address(rows.byte[pass]) + column;
+      if constexpr (rows_by_bulk)
+        ptx::cp_async_bulk_shared_global(to, from, row_bytes, full(position_.stage));
+      else
+        ptx::cp_async_cg_16(to + first_byte(), bytes != 0 ? from : global_address(params_.tokens), bytes);
     }
-  }
-
-  // 16 bytes a lane; adjacent lanes take adjacent columns. Columns past k are filled with zeros (see clear_tail).
-  FULCRUM_DEVICE void copy_rows_async(SharedAddress stage, const WorkItem& item, const Rows& rows, uint32_t k_unit,
-                                      uint32_t row_bytes) const {
-    constexpr uint32_t row_chunks = uint32_t(V::config.tile_k) / 8, rows_at_once = 32 / row_chunks;
-    const uint32_t byte = ptx::lane_index() % row_chunks * 16, bytes = byte < row_bytes ? 16 : 0;
-#pragma unroll
-    for (int i = 0; i < lane_rows; ++i) {
-      const uint32_t left = uint32_t(item.num_rows) - 32 * uint32_t(i);
-#pragma unroll 8
-      for (uint32_t first = 0; first < 32; first += rows_at_once) {
-        if (32 * uint32_t(i) + first >= uint32_t(item.num_rows)) break;
-        const uint32_t row = first + ptx::lane_index() / row_chunks;
-        const uint32_t index = ptx::shfl_idx(rows.index[i], row);
-        if (row < left)
-          ptx::cp_async_cg_16(stage + (32 * uint32_t(i) + row) * memory.token_row_bytes + byte,
-                              row_address(index, k_unit) + (bytes != 0 ? byte : 0), bytes);
-      }
-    }
-    ptx::cp_async_mbarrier_arrive_noinc(full(position_.stage));
+    if constexpr (!rows_by_bulk) ptx::cp_async_mbarrier_arrive_noinc(full(position_.stage));
   }
 
   // Columns past k of the last unit meet zero weights; zero tokens keep a stale NaN or infinity out of the product.
   FULCRUM_DEVICE void clear_tail(SharedAddress stage, const WorkItem& item, uint32_t begin, uint32_t end) const {
-    for (uint32_t row = ptx::lane_index(); row < uint32_t(item.num_rows); row += 32)
+    for (uint32_t row = first_row(); row < uint32_t(item.num_rows); row += pass_rows)
       for (uint32_t byte = begin; byte < end; byte += 16)
         ptx::st_shared_v4(stage + row * memory.token_row_bytes + byte, {0, 0, 0, 0});
     ptx::bar_warp_sync();  // orders the zeros before lane 0's arrival on the full barrier
@@ -221,9 +240,8 @@ class BulkRing {
     const bool whole = group_count == group_units;
     if (kk >= (whole ? 1 : units)) return;
     const uint64_t expert_begin = uint64_t(item.expert) * params_.expert_stride_bytes;
-    const uint8_t* expert = params_.expert_weights == nullptr
-                                ? params_.weights + expert_begin
-                                : expert_pointer(item.expert);
+    const uint8_t* expert =
+        params_.expert_weights == nullptr ? params_.weights + expert_begin : expert_pointer(item.expert);
     const uint32_t unit = uint32_t(item.n_tile) * (uint32_t(V::config.tile_n) / unit_n) + group * group_units;
     ptx::cp_async_bulk_shared_global(
         to + (group * uint32_t(step_units) + kk) * group_bytes,
@@ -232,13 +250,14 @@ class BulkRing {
   }
 
   FULCRUM_DEVICE const uint8_t* expert_pointer(int32_t expert) const {
-    return reinterpret_cast<const uint8_t*>(ptx::ld_global_u64(
-        address_cast<const uint64_t>(global_address(params_.expert_weights)) + int64_t(expert)));
+    return reinterpret_cast<const uint8_t*>(
+        ptx::ld_global_u64(address_cast<const uint64_t>(global_address(params_.expert_weights)) + int64_t(expert)));
   }
 
   const Params& params_;
   SharedAddress shared_;
   RingPosition<V::config.stages> position_;
+  uint32_t producer_ = 0;
 };
 
 FULCRUM_NAMESPACE_END

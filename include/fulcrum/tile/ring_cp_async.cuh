@@ -33,7 +33,8 @@ class CpAsyncRing {
   FULCRUM_DEVICE WorkItem item() const {
     const Vec4 v = ptx::ld_shared_v4(shared_ + memory.items_offset + stage_ * uint32_t(sizeof(WorkItem)));
     // the same for all lanes, and from a lane's register known to be
-    return {int32_t(ptx::shfl_idx(v.x, 0)), int32_t(ptx::shfl_idx(v.y, 0)), int32_t(ptx::shfl_idx(v.z, 0)), int32_t(ptx::shfl_idx(v.w, 0))};
+    return {int32_t(ptx::shfl_idx(v.x, 0)), int32_t(ptx::shfl_idx(v.y, 0)), int32_t(ptx::shfl_idx(v.z, 0)),
+            int32_t(ptx::shfl_idx(v.w, 0))};
   }
 
   FULCRUM_DEVICE void release() { stage_ = stage_ + 1 == uint32_t(V::config.stages) ? 0 : stage_ + 1; }
@@ -78,8 +79,9 @@ class CpAsyncRing {
       start_tile();
     }
     if (k_unit_ == 0 && ptx::thread_index() == 0)
-      ptx::st_shared_v4(shared_ + memory.items_offset + fill_stage_ * uint32_t(sizeof(WorkItem)),
-                        {uint32_t(item_.expert), uint32_t(item_.n_tile), uint32_t(item_.row_begin), uint32_t(item_.num_rows)});
+      ptx::st_shared_v4(
+          shared_ + memory.items_offset + fill_stage_ * uint32_t(sizeof(WorkItem)),
+          {uint32_t(item_.expert), uint32_t(item_.n_tile), uint32_t(item_.row_begin), uint32_t(item_.num_rows)});
     if (item_.num_rows != 0) {
       copy_weights(stage_address(fill_stage_) + memory.token_bytes);
       copy_tokens(stage_address(fill_stage_));
@@ -132,8 +134,8 @@ class CpAsyncRing {
   Scheduler<V> scheduler_;
   uint32_t k_units_;
   uint32_t index_ = 0;
-  WorkItem item_{};          // tile that is being copied
-  uint32_t k_unit_ = 0;      // next k unit of it
+  WorkItem item_{};      // tile that is being copied
+  uint32_t k_unit_ = 0;  // next k unit of it
   uint32_t tile_parity_ = 0;
   uint32_t fill_stage_ = 0;  // stage that the next fill() writes
   uint32_t stage_ = 0;       // stage that is being computed

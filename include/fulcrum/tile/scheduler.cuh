@@ -30,8 +30,8 @@ class Scheduler {
   // The item of an index; num_rows 0 when there is none.
   FULCRUM_DEVICE WorkItem item(uint32_t index) const {
     if (!has(index)) return {0, 0, 0, 0};
-    const Vec4 tile = ptx::ld_global_nc_v4(address_cast<const Vec4>(global_address(params_.token_tiles)) +
-                                           int64_t(index / n_tiles_));
+    const Vec4 tile =
+        ptx::ld_global_nc_v4(address_cast<const Vec4>(global_address(params_.token_tiles)) + int64_t(index / n_tiles_));
     return {int32_t(tile.x), int32_t(index % n_tiles_), int32_t(tile.y), int32_t(tile.z)};
   }
 

@@ -26,8 +26,8 @@ struct TokenReader {
   FULCRUM_DEVICE TokenReader() {
     const uint32_t lane = ptx::lane_index();
     // natural: ldmatrix row lane % 8, 16-byte column lane / 8; permuted: token lane / 4, 16-byte column lane % 4
-    lane_offset = natural ? lane % 8 * memory.token_row_bytes + lane / 8 * 16
-                          : lane / 4 * memory.token_row_bytes + lane % 4 * 16;
+    lane_offset =
+        natural ? lane % 8 * memory.token_row_bytes + lane / 8 * 16 : lane / 4 * memory.token_row_bytes + lane % 4 * 16;
   }
 
   // b[i][0..1]: fragment of mma step i of the k32 block at column `k` of the stage, for 8 tokens from row 8 * block.
