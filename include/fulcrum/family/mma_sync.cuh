@@ -2,8 +2,8 @@
 //
 // A block takes tiles of tile_n outputs x up to tile_m tokens of one expert. Stages of tile_k columns (packed weights
 // and token rows) stream through a shared-memory ring that never drains between tiles; each warp turns its units of
-// weights into 16-bit fragments in registers and multiplies them with its blocks of 8 tokens, skipping those past the
-// tile's rows in steps of token_granularity.
+// weights into 16-bit fragments in registers and multiplies them with its blocks of 8 tokens. How many blocks
+// is compiled in: one body for each token count that token_granularity leaves, picked per stage.
 #pragma once
 #include <fulcrum/core/rules.h>
 #include <fulcrum/ptx/mma_sync.cuh>
@@ -58,7 +58,7 @@ class MmaSync {
         if (item.num_rows == 0) return;
         clear(acc);
       }
-      multiply(stage, item.num_rows, k_units - k_unit, acc);
+      multiply_rows(stage, item.num_rows, k_units - k_unit, acc);
       ring.release();
       k_unit += step_units;
       if (k_unit >= k_units) {
@@ -77,8 +77,19 @@ class MmaSync {
         for (int i = 0; i < 4; ++i) acc[u][j][i] = 0.0f;
   }
 
-  // acc[unit][block of 8 tokens] += the stage's weights x its tokens; `k_units` of 64 columns are left in the tile.
-  FULCRUM_DEVICE void multiply(SharedAddress stage, int32_t num_rows, uint32_t k_units, Accumulators& acc) const {
+  // Multiplies the stage for the smallest compiled token count that covers the tile: `count`, or a granule more.
+  template <int count = V::config.token_granularity>
+  FULCRUM_DEVICE void multiply_rows(SharedAddress stage, int32_t num_rows, uint32_t k_units, Accumulators& acc) const {
+    if constexpr (count < V::config.tile_m) {
+      if (num_rows > count) return multiply_rows<count + V::config.token_granularity>(stage, num_rows, k_units, acc);
+    }
+    multiply<count / 8 / V::config.warps_m>(stage, k_units, acc);
+  }
+
+  // acc[unit][block of 8 tokens] += the stage's weights x its tokens, for the warp's first `active` blocks; `k_units`
+  // of 64 columns are left in the tile.
+  template <int active>
+  FULCRUM_DEVICE void multiply(SharedAddress stage, uint32_t k_units, Accumulators& acc) const {
 #pragma unroll
     for (int kk = 0; kk < step_units; ++kk) {
       if (kk > 0 && uint32_t(kk) >= k_units) break;  // the last stage may hold fewer units
@@ -88,11 +99,10 @@ class MmaSync {
         words[u] = weights_.load(stage + token_bytes + weights_.unit_offset(first_unit_, u, kk));
 #pragma unroll
       for (int half = 0; half < 2; ++half) {  // k32 blocks of the unit
-        uint32_t b[blocks][2][2];
+        uint32_t b[active][2][2];
 #pragma unroll
-        for (int j = 0; j < blocks; ++j)
-          if (is_active(j, num_rows))
-            tokens_.fragments(stage, token_block(j), uint32_t(kk) * unit_k + uint32_t(half) * 32, b[j]);
+        for (int j = 0; j < active; ++j)
+          tokens_.fragments(stage, token_block(j), uint32_t(kk) * unit_k + uint32_t(half) * 32, b[j]);
 #pragma unroll
         for (int u = 0; u < units; ++u) {
           uint32_t a[2][4];
@@ -100,8 +110,7 @@ class MmaSync {
 #pragma unroll
           for (int i = 0; i < 2; ++i)
 #pragma unroll
-            for (int j = 0; j < blocks; ++j)
-              if (is_active(j, num_rows)) ptx::mma_m16n8k16<V::kind.dtype>(acc[u][j], a[i], b[j][i][0], b[j][i][1]);
+            for (int j = 0; j < active; ++j) ptx::mma_m16n8k16<V::kind.dtype>(acc[u][j], a[i], b[j][i][0], b[j][i][1]);
         }
       }
     }
@@ -110,21 +119,20 @@ class MmaSync {
   FULCRUM_DEVICE void store(const WorkItem& item, const Accumulators& acc) const {
     const Epilogue<V> epilogue(params_, item);
     const uint32_t tile_unit = uint32_t(item.n_tile) * uint32_t(V::config.tile_n / int(unit_n)) + first_unit_;
+    typename Epilogue<V>::Bias bias[units];
 #pragma unroll
-    for (int u = 0; u < units; ++u)
+    for (int u = 0; u < units; ++u) bias[u] = epilogue.bias(tile_unit + uint32_t(u));
 #pragma unroll
-      for (int j = 0; j < blocks; ++j) epilogue.store(acc[u][j], tile_unit + uint32_t(u), token_block(j));
+    for (int j = 0; j < blocks; ++j) {
+      if (token_block(j) * 8 >= uint32_t(item.num_rows)) break;
+      const typename Epilogue<V>::Rows rows = epilogue.rows(token_block(j));
+#pragma unroll
+      for (int u = 0; u < units; ++u) epilogue.store(acc[u][j], tile_unit + uint32_t(u), bias[u], rows);
+    }
   }
 
   // Warps along m take turns at the tile's blocks of 8 tokens, so that a short tile loads them evenly.
   FULCRUM_DEVICE uint32_t token_block(int j) const { return uint32_t(j * V::config.warps_m) + first_block_; }
-
-  // Is the warp's block j among the tile's tokens, rounded up to the granularity? The first granule always is, and a
-  // rule makes the answer the same for all warps.
-  FULCRUM_DEVICE static bool is_active(int j, int32_t num_rows) {
-    const int first_row = j * 8 * V::config.warps_m / V::config.token_granularity * V::config.token_granularity;
-    return first_row == 0 || first_row < num_rows;
-  }
 
   const Params& params_;
   WeightReader<V> weights_;

@@ -14,8 +14,16 @@ FULCRUM_DEVICE uint32_t num_blocks() { return gridDim.x; }
 FULCRUM_DEVICE uint32_t num_threads() { return blockDim.x; }
 FULCRUM_DEVICE uint32_t lane_index() { return threadIdx.x % 32; }
 
-// The warp's index as a value that the compiler knows to be the same in all its lanes.
-FULCRUM_DEVICE uint32_t warp_index() { return __shfl_sync(full_warp, threadIdx.x / 32, 0); }
+// The bitwise or of all lanes' values, in a register that the warp shares: branches on it are known not to diverge, so
+// the instructions that all lanes must reach together need no synchronization before them.
+FULCRUM_DEVICE uint32_t redux_or(uint32_t value) {
+  uint32_t all;
+  asm volatile("redux.sync.or.b32 %0, %1, 0xffffffff;" : "=r"(all) : "r"(value));
+  return all;
+}
+
+// The warp's index, the same in all its lanes.
+FULCRUM_DEVICE uint32_t warp_index() { return redux_or(threadIdx.x / 32); }
 
 // Every thread of the block arrives and waits; orders their shared and global accesses.
 FULCRUM_DEVICE void barrier_sync() { __syncthreads(); }

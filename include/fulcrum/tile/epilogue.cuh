@@ -13,8 +13,9 @@ FULCRUM_DEVICE float silu(float x) {
   return x * ptx::rcp_approx(1.0f + ptx::ex2_approx(-log2_e * x));
 }
 
-// Writes the warp's 16-row units of one tile. A lane holds packed rows r and r + 8 of a unit for tokens 2c and 2c + 1
-// of each block of 8 (r = lane / 4, c = lane % 4); after a transposition it stores two adjacent outputs of token r.
+// Writes a warp's units of one tile. A lane holds packed rows r and r + 8 of a unit for tokens 2c and 2c + 1 of a block
+// of 8 (r = lane / 4, c = lane % 4); after a transposition it stores two adjacent outputs of token r.
+// What depends on the token (rows) or on the output (bias) alone is looked up once.
 template <class V>
 class Epilogue {
  public:
@@ -23,23 +24,68 @@ class Epilogue {
   FULCRUM_DEVICE Epilogue(const Params& params, const WorkItem& item) : params_(params), item_(item) {
     const GlobalAddress<const float> scales =
         global_address(params.global_scales) + int64_t(item.expert) * (gate_up ? 2 : 1);
-    const float upper = ptx::ld_global_nc_f32(scales) * dequant_fold_factor;
-    scale_[0] = upper;
-    scale_[1] = gate_up ? ptx::ld_global_nc_f32(scales + 1) * dequant_fold_factor : upper;
+    scale_[0] = ptx::ld_global_nc_f32(scales) * dequant_fold_factor;
+    scale_[1] = gate_up ? ptx::ld_global_nc_f32(scales + 1) * dequant_fold_factor : scale_[0];
   }
 
-  // `unit` counts units of 16 packed rows in the whole weight, `block` groups of 8 tokens in the tile.
-  FULCRUM_DEVICE void store(const float (&acc)[4], uint32_t unit, uint32_t block) const {
-    if (unit * unit_n >= params_.n || block * 8 >= uint32_t(item_.num_rows)) return;
-    float v[4] = {acc[0] * scale_[0], acc[1] * scale_[0], acc[2] * scale_[1], acc[3] * scale_[1]};
-    if (params_.row_scales != nullptr) scale_rows(block, v);
-    if (params_.bias != nullptr) add_bias(unit, v);
+  // Of packed rows r and r + 8 of a unit; -0 changes no sum, the sign of zero included.
+  struct Bias {
+    float value[2] = {-0.0f, -0.0f};
+  };
+
+  // `unit` counts units of 16 packed rows in the whole weight.
+  FULCRUM_DEVICE Bias bias(uint32_t unit) const {
+    Bias bias;
+    if (params_.bias == nullptr || unit * unit_n >= params_.n) return bias;
+    const uint32_t r = ptx::lane_index() / 4;
+    const GlobalAddress<const float> expert = global_address(params_.bias) + int64_t(item_.expert) * params_.n;
+    const uint32_t first = gate_up ? unit * 8 + r : unit * unit_n + r;
+    bias.value[0] = ptx::ld_global_nc_f32(expert + first);
+    bias.value[1] = ptx::ld_global_nc_f32(expert + first + (gate_up ? params_.n / 2 : 8));
+    return bias;
+  }
+
+  // Factors of tokens 2c and 2c + 1 of a block, and where token r's outputs go (null past the tile's last row).
+  struct Rows {
+    float row_scale[2] = {1.0f, 1.0f};
+    float pair_weight[2] = {1.0f, 1.0f};
+    uint8_t* out = nullptr;
+  };
+
+  // `block` counts groups of 8 tokens in the tile.
+  FULCRUM_DEVICE Rows rows(uint32_t block) const {
+    Rows rows;
+    const uint32_t lane = ptx::lane_index(), num_rows = uint32_t(item_.num_rows);
+#pragma unroll
+    for (uint32_t i = 0; i < 2; ++i) {
+      const uint32_t row = block * 8 + lane % 4 * 2 + i, position = uint32_t(item_.row_begin) + row;
+      if (row >= num_rows) continue;
+      if (params_.row_scales != nullptr)
+        rows.row_scale[i] = ptx::ld_global_nc_f32(global_address(params_.row_scales) +
+                                                  int64_t(row_index(params_, params_.input_rows, position)));
+      if (params_.pair_weights != nullptr)
+        rows.pair_weight[i] = ptx::ld_global_nc_f32(global_address(params_.pair_weights) +
+                                                    int64_t(row_index(params_, RowOrder::pair, position)));
+    }
+    const uint32_t row = block * 8 + lane / 4;
+    if (row < num_rows)
+      rows.out = params_.out +
+                 row_index(params_, params_.output_rows, uint32_t(item_.row_begin) + row) * params_.out_stride_bytes;
+    return rows;
+  }
+
+  FULCRUM_DEVICE void store(const float (&acc)[4], uint32_t unit, const Bias& bias, const Rows& rows) const {
+    if (unit * unit_n >= params_.n) return;
+    float v[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) v[i] = acc[i] * scale_[i / 2] * rows.row_scale[i % 2] + bias.value[i / 2];
     if constexpr (gate_up) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) v[i] = activate(v[i], v[i + 2]);
     }
-    if (params_.pair_weights != nullptr) weigh_pairs(block, v);
-    write(unit, block, v);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) v[i] *= rows.pair_weight[i % 2];
+    write(unit, v, rows.out);
   }
 
  private:
@@ -47,57 +93,13 @@ class Epilogue {
     return V::kind.activation == Activation::silu ? silu(gate) * up : gate * up;
   }
 
-  // Tokens 2c and 2c + 1 of a block; those past the tile's last row have no factor and are never stored.
-  FULCRUM_DEVICE bool token_position(uint32_t block, uint32_t i, uint32_t& position) const {
-    const uint32_t row = block * 8 + ptx::lane_index() % 4 * 2 + i;
-    position = uint32_t(item_.row_begin) + row;
-    return row < uint32_t(item_.num_rows);
-  }
-
-  FULCRUM_DEVICE void scale_rows(uint32_t block, float (&v)[4]) const {
-#pragma unroll
-    for (uint32_t i = 0; i < 2; ++i) {
-      uint32_t position;
-      if (!token_position(block, i, position)) continue;
-      const float factor = ptx::ld_global_nc_f32(global_address(params_.row_scales) +
-                                                 int64_t(row_index(params_, params_.input_rows, position)));
-      v[i] *= factor;
-      v[i + 2] *= factor;
-    }
-  }
-
-  FULCRUM_DEVICE void weigh_pairs(uint32_t block, float (&v)[4]) const {
-#pragma unroll
-    for (uint32_t i = 0; i < 2; ++i) {
-      uint32_t position;
-      if (!token_position(block, i, position)) continue;
-      const float weight = ptx::ld_global_nc_f32(global_address(params_.pair_weights) +
-                                                 int64_t(row_index(params_, RowOrder::pair, position)));
-      v[i] *= weight;
-      v[i + 2] *= weight;
-    }
-  }
-
-  FULCRUM_DEVICE void add_bias(uint32_t unit, float (&v)[4]) const {
-    const uint32_t r = ptx::lane_index() / 4;
-    const GlobalAddress<const float> expert = global_address(params_.bias) + int64_t(item_.expert) * params_.n;
-    const uint32_t first = gate_up ? unit * 8 + r : unit * unit_n + r;
-    const float bias[2] = {ptx::ld_global_nc_f32(expert + first),
-                           ptx::ld_global_nc_f32(expert + first + (gate_up ? params_.n / 2 : 8))};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) v[i] += bias[i / 2];
-  }
-
-  FULCRUM_DEVICE void write(uint32_t unit, uint32_t block, const float (&v)[4]) const {
-    const uint32_t lane = ptx::lane_index(), row = block * 8 + lane / 4;
+  FULCRUM_DEVICE static void write(uint32_t unit, const float (&v)[4], uint8_t* out) {
     const uint32_t upper = ptx::movmatrix_trans(ptx::cvt_satfinite_x2<V::kind.dtype>(v[0], v[1]));
     uint32_t lower = 0;
     if constexpr (!gate_up) lower = ptx::movmatrix_trans(ptx::cvt_satfinite_x2<V::kind.dtype>(v[2], v[3]));
-    if (row >= uint32_t(item_.num_rows)) return;
-    const uint32_t index = row_index(params_, params_.output_rows, uint32_t(item_.row_begin) + row);
-    const uint32_t column = unit * (gate_up ? 8 : unit_n) + lane % 4 * 2;
-    const GlobalAddress<uint32_t> to{
-        reinterpret_cast<uint32_t*>(params_.out + index * params_.out_stride_bytes + column * 2)};
+    if (out == nullptr) return;
+    const uint32_t column = unit * (gate_up ? 8 : unit_n) + ptx::lane_index() % 4 * 2;
+    const GlobalAddress<uint32_t> to{reinterpret_cast<uint32_t*>(out + column * 2)};
     ptx::st_global_u32(to, upper);
     if constexpr (!gate_up) ptx::st_global_u32(to + 4, lower);  // outputs 8 further, two a word
   }

@@ -51,9 +51,8 @@ class BulkRing {
 
   FULCRUM_DEVICE WorkItem item() const {
     const Vec4 v = ptx::ld_shared_v4(shared_ + memory.items_offset + position_.stage * uint32_t(sizeof(WorkItem)));
-    // the same for all lanes, and from a lane's register known to be
-    return {int32_t(ptx::shfl_idx(v.x, 0)), int32_t(ptx::shfl_idx(v.y, 0)), int32_t(ptx::shfl_idx(v.z, 0)),
-            int32_t(ptx::shfl_idx(v.w, 0))};
+    return {int32_t(ptx::redux_or(v.x)), int32_t(ptx::redux_or(v.y)), int32_t(ptx::redux_or(v.z)),
+            int32_t(ptx::redux_or(v.w))};
   }
 
   // Gives the stage back: the warp meets so that all its lanes' reads come before the arrival, which comes before the

@@ -32,9 +32,8 @@ class CpAsyncRing {
 
   FULCRUM_DEVICE WorkItem item() const {
     const Vec4 v = ptx::ld_shared_v4(shared_ + memory.items_offset + stage_ * uint32_t(sizeof(WorkItem)));
-    // the same for all lanes, and from a lane's register known to be
-    return {int32_t(ptx::shfl_idx(v.x, 0)), int32_t(ptx::shfl_idx(v.y, 0)), int32_t(ptx::shfl_idx(v.z, 0)),
-            int32_t(ptx::shfl_idx(v.w, 0))};
+    return {int32_t(ptx::redux_or(v.x)), int32_t(ptx::redux_or(v.y)), int32_t(ptx::redux_or(v.z)),
+            int32_t(ptx::redux_or(v.w))};
   }
 
   FULCRUM_DEVICE void release() { stage_ = stage_ + 1 == uint32_t(V::config.stages) ? 0 : stage_ + 1; }
