@@ -22,7 +22,7 @@ FULCRUM_DEVICE uint32_t redux_or(uint32_t value) {
   return all;
 }
 
-// The warp's index, the same in all its lanes.
+// The warp's index, the same in all its lanes; all of them must call it together.
 FULCRUM_DEVICE uint32_t warp_index() { return redux_or(threadIdx.x / 32); }
 
 // Every thread of the block arrives and waits; orders their shared and global accesses.
