@@ -52,4 +52,5 @@ if(FULCRUM_TESTS)
       --tables ${fulcrum_tables} --shards ${fulcrum_compile_shards} --out ${fulcrum_generated_dir}
     DEPENDS describe ${fulcrum_space} ${fulcrum_codegen_files} ${fulcrum_table_files}
     COMMENT "Rendering the regression set" VERBATIM)
+  add_custom_target(fulcrum_regression_set DEPENDS ${fulcrum_case_files})
 endif()
