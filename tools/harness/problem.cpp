@@ -104,6 +104,7 @@ std::vector<Problem> workload_problems(std::string_view workload_name, const std
     const Problem base = base_problem(workload, name, routing, dtype);
     problems.push_back(projection_of(base, "gate_up", Projection::gate_up, 2 * workload.intermediate, workload.hidden));
     problems.push_back(projection_of(base, "down", Projection::down, workload.hidden, workload.intermediate));
+    problems.back().row_scales = false;  // gate_up's outputs have none
   }
   return problems;
 }

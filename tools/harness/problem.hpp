@@ -55,13 +55,14 @@ double floor_us(const ProblemSize& size, double read_gbps, double matrix_tflops)
 // Rows that `tokens` and `out` have in a row order: tokens, pairs, or local pairs.
 uint64_t num_rows(const Problem& problem, RowOrder order);
 
-// The two GEMMs of a layer for every case: gate_up with SiLU (token rows gathered) and down (pair-major). `cases`
-// empty: all of the workload; a prefill case may be any token count. `routing` empty: the workload's own; likewise
-// `dtype`. Throws InputError for a name that is not known.
+// The two GEMMs of a layer for every case: gate_up with SiLU (token rows gathered, scaled where the workload says so)
+// and down (pair-major, rows as gate_up leaves them). `cases` empty: all of the workload; a prefill case may be any
+// token count. `routing` empty: the workload's own; likewise `dtype`. Throws InputError for a name that is not known.
 std::vector<Problem> workload_problems(std::string_view workload, const std::vector<std::string>& cases,
                                        std::string_view routing = {}, std::optional<DType> dtype = {});
 
-// `prefill` as probed, for one token count: gate, up (n=640, k=4096, token rows) and down (n=4096, k=640, pair-major).
+// `prefill` as probed, for one token count: gate, up (n=640, k=4096, token rows) and down (n=4096, k=640, pair-major),
+// each with a scale a row.
 std::vector<Problem> probe_problems(uint32_t tokens, std::string_view routing = {}, std::optional<DType> dtype = {});
 
 // "prefill 2048 gate_up (f16, routing probe)"

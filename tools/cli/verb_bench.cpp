@@ -1,0 +1,100 @@
+// `fulcrum bench`: writes the record of benchmarks, one question a call. For maintainers; not in the list of verbs.
+//
+// Called by main through add_bench(). Invariant: a line is appended to the results as soon as it is measured, so an
+// interrupted call keeps what it has; see bench/README.md for the columns.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/run_verb.hpp"
+#include "cli/verb_measure.hpp"
+#include "harness/bench.hpp"
+
+namespace fulcrum::cli {
+namespace {
+
+using namespace fulcrum::harness;
+
+struct Options {
+  std::string what;
+  std::string table;
+  std::string results;  // empty: print only
+  std::vector<std::string> cases;
+  std::string routing;
+  std::string dtype;
+  int samples = 40;
+};
+
+std::string number(const std::optional<double>& value, int digits) {
+  return value ? fmt::format("{:.{}f}", *value, digits) : "-";
+}
+
+void print_heading() {
+  fmt::print("{:<28} {:<12} {:<5} {:>11} {:>11} {:>9} {:>10} {:>7} {:>8} {:>8} {:>10}\n", "case", "item", "dtype",
+             "median us", "best us", "+- us", "floor us", "ratio", "TFLOP/s", "GB/s", "rel error");
+}
+
+void print_record(const Record& record) {
+  fmt::print("{:<28} {:<12} {:<5} {:>11} {:>11} {:>9} {:>10} {:>7} {:>8} {:>8} {:>10}\n",
+             record.workload + " " + record.case_name, record.item, record.dtype, number(record.median_us, 2),
+             number(record.best_us, 2), number(record.ci_us, 2), number(record.floor_us, 2), number(record.ratio, 3),
+             number(record.tflops, 1), number(record.gbps, 0),
+             record.rel_error ? fmt::format("{:.2e}", *record.rel_error) : "-");
+  (void)std::fflush(stdout);
+}
+
+// The GPU's architecture; without a GPU that of the machines on record.
+Arch arch_at_hand() {
+  const Result<Device> device = query_device(0);
+  return device.ok() ? device->arch : Arch{90};
+}
+
+int run(const Options& options) {
+  BenchRequest request;
+  if (!options.results.empty()) request.history = read_records(options.results);
+  const Report report = [&](const Record& record) {
+    print_record(record);
+    if (!options.results.empty()) append_records(options.results, {record});
+  };
+  print_heading();
+  if (options.what == "jit") {
+    bench_jit(arch_at_hand(), options.samples, report);
+  } else if (options.what == "repack") {
+    bench_repack(options.samples, report);
+  } else {
+    request.workload = options.what;
+    request.cases = options.cases;
+    request.routing = options.routing;
+    if (!options.dtype.empty()) request.dtype = options.dtype == "bf16" ? DType::bf16 : DType::f16;
+    if (!options.table.empty()) request.table = read_table(options.table);
+    request.samples = options.samples;
+    bench_workload(request, report);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_code) {
+  CLI::App* verb = app.add_subcommand("bench", "Measures one question and appends its record");
+  verb->group("");  // hidden
+  const auto options = std::make_shared<Options>();
+  verb->add_option("what", options->what, "prefill, decode, repack or jit")
+      ->required()
+      ->check(CLI::IsMember({"prefill", "decode", "repack", "jit"}));
+  verb->add_option("--table", options->table, "Configs of this table; without one the built-in default")
+      ->check(CLI::ExistingFile);
+  verb->add_option("--results", options->results,
+                   "the file to append to, bench/results/<gpu>.tsv; without one only print");
+  verb->add_option("--cases", options->cases, "cases of the workload, separated by commas; all when left out")
+      ->delimiter(',');
+  verb->add_option("--routing", options->routing, "another routing than the workload's own");
+  verb->add_option("--dtype", options->dtype, "f16 or bf16; the workload's own when left out")
+      ->check(CLI::IsMember({"f16", "bf16"}));
+  verb->add_option("--samples", options->samples, "samples of each figure")
+      ->check(CLI::Range(3, 10000))
+      ->capture_default_str();
+  verb->callback([options, &exit_code] { exit_code = run_verb("bench", [&] { return run(*options); }); });
+}
+
+}  // namespace fulcrum::cli

@@ -1,0 +1,190 @@
+// `fulcrum verify`: every row of a table, or one Config, against the oracle on this GPU.
+//
+// Called by main through add_verify(). Invariant: a line a check is printed as it ends; one failure makes the exit code
+// 2, and the rest still runs.
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/run_verb.hpp"
+#include "cli/verb_measure.hpp"
+#include "harness/check.hpp"
+#include "harness/input_error.hpp"
+#include "harness/jit_kernels.hpp"
+#include "harness/measure.hpp"
+#include "harness/variant_check.hpp"
+
+namespace fulcrum::cli {
+namespace {
+
+using namespace fulcrum::harness;
+
+struct Options {
+  std::string table;
+  std::string config;
+  std::string dtype = "both";
+  bool json = false;
+};
+
+struct Outcome {
+  std::string name;  // of the problem, or "small shapes"
+  std::string config;
+  std::string failure;  // empty: passed
+  double rel_error = 0;
+};
+
+// A row's problem in one checkpoint format; its rows are tokens, or pairs for down.
+Problem problem_of(const Row& row, CheckpointFormat format) {
+  Problem problem;
+  problem.shape = row.shape;
+  const auto tokens = static_cast<uint32_t>(row.tokens_last);
+  problem.routing = make_routing(parse_routing_spec(row.routing), {tokens, row.shape.experts, row.shape.top_k});
+  problem.input_rows = row.shape.projection == Projection::down ? RowOrder::pair : RowOrder::token;
+  problem.workload = "table";
+  problem.case_name = fmt::format("{} tokens, {}", tokens, format_name(format));
+  problem.item = fmt::format("{} n={} k={}", value_name(row.shape.projection), row.shape.n, row.shape.k);
+  problem.format = format;
+  problem.row_scales = true;
+  problem.pair_weights = row.shape.projection == Projection::down;
+  return problem;
+}
+
+// Runs checks one after the other, each with memory of its own, and keeps what came of them.
+class Verifier {
+ public:
+  explicit Verifier(bool json) : json_(json), arch_(current_device().arch) {}
+
+  void check_row(const Row& row) {
+    check_small(row.config, kernel_kind(row.shape));
+    for (const CheckpointFormat format : {CheckpointFormat::modelopt, CheckpointFormat::block36}) {
+      if (format == CheckpointFormat::block36 && row.shape.k % 64 != 0) continue;
+      check_problem(problem_of(row, format), row.config);
+    }
+  }
+
+  void check_problem(const Problem& problem, const Config& config) {
+    attempt({problem_name(problem), config_text(config), "", 0}, [&](Outcome& outcome) {
+      ProblemOnDevice memory(problem);
+      CompiledKernel compiled = compile_kernel(config, kernel_kind(problem.shape), arch_);
+      const CheckResult result = check(memory, compiled.kernel);
+      outcome.failure = result.what;
+      outcome.rel_error = result.rel_error;
+      require(unload_kernel(compiled.kernel));
+    });
+  }
+
+  void check_small(const Config& config, const KernelKind& kind) {
+    const std::string key = config_text(config) + jit::entry_name(config, kind);
+    if (std::exchange(seen_[key], true)) return;
+    const std::string name = fmt::format("small shapes, {}{}{}", value_name(kind.dtype), kind.gate_up ? " gate_up" : "",
+                                         kind.activation == Activation::none ? "" : " silu");
+    attempt({name, config_text(config), "", 0},
+            [&](const Outcome& outcome) { check_variant(outcome.config.c_str(), kind); });
+  }
+
+  int finish() const {
+    size_t failed = 0;
+    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    for (const Outcome& outcome : outcomes_) {
+      failed += outcome.failure.empty() ? 0 : 1;
+      json.push_back({{"what", outcome.name},
+                      {"config", outcome.config},
+                      {"passed", outcome.failure.empty()},
+                      {"failure", outcome.failure},
+                      {"rel_error", outcome.rel_error}});
+    }
+    if (json_) {
+      fmt::print("{}\n", json.dump(2));
+    } else {
+      fmt::print("{} of {} checks passed\n", outcomes_.size() - failed, outcomes_.size());
+    }
+    return failed == 0 ? 0 : 2;
+  }
+
+ private:
+  // An error of the GPU itself ends the run: nothing after it could be trusted. A refusal is a failure like another.
+  template <class Check>
+  void attempt(Outcome outcome, const Check& check_it) {
+    try {
+      check_it(outcome);
+    } catch (const DeviceError& error) {
+      if (error.code == Code::cuda || error.code == Code::foreign_cuda || error.code == Code::no_device) {
+        fmt::print(stderr, "fulcrum verify: while checking {} with {}\n", outcome.name, outcome.config);
+        throw;
+      }
+      outcome.failure = error.what();
+    } catch (const std::exception& error) {
+      outcome.failure = error.what();
+    }
+    if (!json_) {
+      fmt::print("{}  {}  {}\n", outcome.failure.empty() ? "pass" : "FAIL", outcome.name,
+                 outcome.failure.empty() ? outcome.config : outcome.failure);
+      (void)std::fflush(stdout);
+    }
+    outcomes_.push_back(std::move(outcome));
+  }
+
+  bool json_;
+  Arch arch_;
+  std::map<std::string, bool> seen_;
+  std::vector<Outcome> outcomes_;
+};
+
+// Every kind that the Config can be compiled for, on small shapes; then both workloads where their kind is among them.
+void check_config(Verifier& verifier, const Config& config, const std::string& dtype) {
+  const Arch arch = current_device().arch;
+  const char* reason = nullptr;
+  bool any = false;
+  for (const DType type : {DType::f16, DType::bf16}) {
+    if (dtype != "both" && dtype != value_name(type)) continue;
+    for (const KernelKind kind : {KernelKind{type, false, Activation::none}, KernelKind{type, true, Activation::none},
+                                  KernelKind{type, true, Activation::silu}}) {
+      const char* why = illegal_reason(config, arch, kind);
+      if (why != nullptr) reason = why;
+      if (why != nullptr) continue;
+      any = true;
+      verifier.check_small(config, kind);
+    }
+    for (const auto& [workload, name] : {std::pair{"prefill", "2048"}, std::pair{"decode", "K3"}}) {
+      for (Problem& problem : workload_problems(workload, {name}, {}, type)) {
+        if (illegal_reason(config, arch, problem.shape) == nullptr) verifier.check_problem(problem, config);
+      }
+    }
+  }
+  if (!any)
+    throw InputError(fmt::format("this Config cannot run here: {}", reason != nullptr ? reason : "no such dtype"));
+}
+
+int run(const Options& options) {
+  if (options.table.empty() == options.config.empty()) throw InputError("give a table, or --config and a Config");
+  Verifier verifier(options.json);
+  if (!options.config.empty()) {
+    check_config(verifier, read_config(options.config), options.dtype);
+  } else {
+    const Table table = read_table(options.table);
+    if (table.rows().empty()) throw InputError(options.table + " has no rows that this build can use");
+    for (const Row& row : table.rows()) verifier.check_row(row);
+  }
+  return verifier.finish();
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, int& exit_code) {
+  CLI::App* verb = app.add_subcommand("verify", "Runs every row of a table, or one Config, against the oracle");
+  const auto options = std::make_shared<Options>();
+  verb->add_option("table", options->table, "a table")->check(CLI::ExistingFile);
+  verb->add_option("--config", options->config, "a Config, as in tile_n=128,stages=4; levers not named are absent");
+  verb->add_option("--dtype", options->dtype, "f16, bf16 or both, with --config")
+      ->check(CLI::IsMember({"f16", "bf16", "both"}))
+      ->capture_default_str();
+  verb->add_flag("--json", options->json, "print JSON");
+  verb->footer("Exit code: 0 all passed, 2 something differs from the oracle, 3 no GPU, 1 anything else.");
+  verb->callback([options, &exit_code] { exit_code = run_verb("verify", [&] { return run(*options); }); });
+}
+
+}  // namespace fulcrum::cli

@@ -1,0 +1,39 @@
+// The benchmarks whose figures are kept: one question a call, one Record a figure.
+//
+// Called by the verb bench. Invariant: every Record was measured in this call, beside roofs of this call; ratios use
+// the larger of this call's roof and 0.98 of the best on record for the same workload, case and item.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/measure.hpp"
+#include "harness/record.hpp"
+
+namespace fulcrum::harness {
+
+struct BenchRequest {
+  std::string workload;            // prefill or decode
+  std::vector<std::string> cases;  // empty: all
+  std::string routing;             // empty: the workload's own
+  std::optional<DType> dtype;      // empty: the workload's own
+  std::optional<Table> table;      // none: the built-in default everywhere
+  int samples = 40;
+  std::vector<Record> history;  // what the results file holds already
+};
+
+// Called with each Record as it is made.
+using Report = std::function<void(const Record&)>;
+
+// gate_up, down and two_gemms of every case; prefill also gate, up and down as probed ("down_probed").
+void bench_workload(const BenchRequest& request, const Report& report);
+
+// Packing on the GPU, both directions, for the weights of both workloads.
+void bench_repack(int samples, const Report& report);
+
+// NVRTC: each kind's default Config compiled without a cache ("cold") and loaded from one ("warm"). Needs no GPU.
+void bench_jit(Arch arch, int samples, const Report& report);
+
+}  // namespace fulcrum::harness
