@@ -8,7 +8,7 @@ namespace fulcrum::harness {
 namespace {
 
 constexpr uint32_t threads = 256;
-constexpr uint32_t most_blocks = 8192;  // the threads loop, so the grid needs only to fill a GPU
+constexpr uint32_t most_blocks = 2048;  // the threads loop, so the grid needs only to fill a GPU
 
 uint32_t blocks_for(uint64_t items) {
   return static_cast<uint32_t>(min_of<uint64_t>(ceil_div<uint64_t>(max_of<uint64_t>(items, 1), threads), most_blocks));
@@ -56,6 +56,12 @@ struct Tally {
   double squared_error, squared_value;
 };
 
+// Adds the sum over a warp's lanes; all 32 call it.
+__device__ void add_warp_sum(double* sum, double value) {
+  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(0xFFFFFFFFu, value, offset);
+  if (threadIdx.x % 32 == 0) atomicAdd(sum, value);
+}
+
 __global__ void compare_kernel(DType dtype, const OracleRow* rows, uint64_t num_rows, uint32_t columns,
                                const Expectation* bounds, const float* values, OutView out, Tally* tally) {
   double error = 0, value = 0;
@@ -68,8 +74,8 @@ __global__ void compare_kernel(DType dtype, const OracleRow* rows, uint64_t num_
     error += difference * difference;
     value += double(values[i]) * values[i];
   }
-  atomicAdd(&tally->squared_error, error);
-  atomicAdd(&tally->squared_value, value);
+  add_warp_sum(&tally->squared_error, error);
+  add_warp_sum(&tally->squared_value, value);
 }
 
 // Every 16-bit value of the buffer: written rows hold none of the NaN they were filled with, all else still does.
