@@ -164,6 +164,16 @@ BOOST_AUTO_TEST_CASE(silu_of_exact_sums_leaves_two_neighbours_at_most) {
   BOOST_TEST(wide * 50 < all, wide << " of " << all << " values have two answers");
 }
 
+// silu(-42) = -42 / (1 + e^42), where 1 - 1 / (1 + e^-42) is already 0 in f64.
+BOOST_AUTO_TEST_CASE(silu_keeps_its_digits_far_below_zero) {
+  for (const double x : {-42.0, -80.0}) {
+    const OracleValue v = oracle_silu({x, 0});
+    const long double right = x / (1 + std::exp(static_cast<long double>(-x)));
+    BOOST_TEST(std::abs(v.value / double(right) - 1) < 1e-14);
+  }
+  BOOST_TEST(oracle_silu({-800, 0}).value == 0);
+}
+
 BOOST_AUTO_TEST_CASE(a_lost_column_breaks_the_bounds) {
   uint64_t caught = 0, all = 0;
   for (const Data data : {Data::exact, Data::random}) {

@@ -100,7 +100,7 @@ FULCRUM_HD inline OracleValue scaled(OracleValue v, double factor, bool exact) {
 // zero.
 FULCRUM_HD inline OracleValue oracle_silu(OracleValue x) {
   const double s = 1 / (1 + exp(x.value));
-  const double value = x.value * (1 - s);
+  const double value = x.value / (1 + exp(-x.value));  // not x (1 - s), whose difference cancels below x = -37
   const double own = (s * (magnitude(x.value) + 2) + 2) * 2 * f32_half_ulp;
   constexpr double steepest = 1.1;     // the derivative of silu lies in -0.1 .. 1.1
   constexpr double underflow = 1e-35;  // of ex2 and rcp past x = -87
