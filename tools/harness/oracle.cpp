@@ -93,8 +93,8 @@ HostProblem::HostProblem(const Problem& given, Data kind)
   for (uint64_t row = 0; row * stride < tokens.size(); ++row) {
     for (uint32_t column = 0; column < given.shape.k; ++column) {
       const uint16_t bits = draw_token(kind, given.shape.dtype, given.seed, given.shape.k, row, column);
-      tokens[row * stride + column * 2] = static_cast<uint8_t>(bits);
-      tokens[row * stride + column * 2 + 1] = static_cast<uint8_t>(bits >> 8);
+      tokens[row * stride + uint64_t{column} * 2] = static_cast<uint8_t>(bits);
+      tokens[row * stride + uint64_t{column} * 2 + 1] = static_cast<uint8_t>(bits >> 8);
     }
   }
 }
