@@ -75,9 +75,10 @@ inline constexpr const char* option_variables[] = {"NVRTC_APPEND_FLAGS", "NVRTC_
 
 inline std::vector<std::string> compile_options(Arch arch) {
   // Functions without a space are constexpr ones that device code calls in constant expressions only; NVRTC has no host
-  // to put them on. -v puts registers and spills of the entry into the log.
+  // to put them on. -v puts registers and spills of the entry into the log. NVRTC's own cache would keep every cubin a
+  // second time.
   return {std::string("--gpu-architecture=") + arch_name(arch), "--std=c++17", "--device-as-default-execution-space",
-          "--ptxas-options=-v"};
+          "--ptxas-options=-v", "--no-cache"};
 }
 
 inline std::string cache_key(const std::string& source, const std::vector<std::string>& options,

@@ -109,6 +109,16 @@ std::vector<Problem> workload_problems(std::string_view workload_name, const std
   return problems;
 }
 
+std::vector<Problem> tuned_problems(std::string_view workload, const std::vector<std::string>& cases,
+                                    std::string_view routing, std::optional<DType> dtype) {
+  std::vector<Problem> problems = workload_problems(workload, cases, routing, dtype);
+  if (workload != "prefill") return problems;
+  const size_t num_layers = problems.size() / 2;
+  for (size_t i = 0; i < num_layers; ++i)
+    problems.push_back(probe_problems(problems[2 * i].routing.tokens, routing, dtype).front());
+  return problems;
+}
+
 std::vector<Problem> probe_problems(uint32_t tokens, std::string_view routing, std::optional<DType> dtype) {
   const Workload& workload = workload_called("prefill");
   const Problem base = base_problem(workload, std::to_string(tokens), routing, dtype);

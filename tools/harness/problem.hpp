@@ -61,6 +61,10 @@ uint64_t num_rows(const Problem& problem, RowOrder order);
 std::vector<Problem> workload_problems(std::string_view workload, const std::vector<std::string>& cases,
                                        std::string_view routing = {}, std::optional<DType> dtype = {});
 
+// What tune tunes: workload_problems(), and for prefill the probed gate of each case (up has the same shape).
+std::vector<Problem> tuned_problems(std::string_view workload, const std::vector<std::string>& cases,
+                                    std::string_view routing = {}, std::optional<DType> dtype = {});
+
 // `prefill` as probed, for one token count: gate, up (n=640, k=4096, token rows) and down (n=4096, k=640, pair-major),
 // each with a scale a row.
 std::vector<Problem> probe_problems(uint32_t tokens, std::string_view routing = {}, std::optional<DType> dtype = {});
