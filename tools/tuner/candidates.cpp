@@ -1,0 +1,113 @@
+// Ranking and thinning. Invariant: see candidates.hpp.
+#include "tuner/candidates.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace fulcrum::tuner {
+namespace {
+
+constexpr const char* unseen_levers[] = {"token_pad", "tile_queue", "register_cap"};
+// A Config whose limit is this far below the expected need is taken to spill; ptxas finds a dozen registers more than
+// the sum of what is live (counted: 96 allowed where 108 were expected did not spill).
+constexpr uint32_t spill_slack = 12;
+constexpr size_t per_form = 3;
+
+struct Scored {
+  float us;
+  uint32_t index;
+};
+
+// What makes two Configs the same idea: everything but these.
+std::string form_of(const Config& config) {
+  Config form = config;
+  for (const char* name : {"stages", "min_blocks", "register_cap", "token_granularity", "token_pad", "tile_queue",
+                           "producer_warps"}) {
+    const int32_t lever = lever_index(name);
+    if (lever >= 0) set_lever(form, lever, lever_infos[lever].default_value);
+  }
+  return config_text(form);
+}
+
+int layout_number(const Config& config) { return int(config.code_word) * 2 + int(config.k_order); }
+
+std::vector<Scored> score(const LegalSpace& space, CostModel& model, Ranking& ranking) {
+  std::vector<Scored> scored;
+  for (size_t index = 0; index < space.configs.size(); ++index) {
+    const Config& config = space.configs[index];
+    if (expected_registers(config) > static_cast<uint32_t>(register_limit(config)) + spill_slack) {
+      ++ranking.would_spill;
+      continue;
+    }
+    const Prediction prediction = model.predict(config);
+    if (prediction.blocks_per_sm == 0) {
+      ++ranking.no_room;
+      continue;
+    }
+    scored.push_back({static_cast<float>(prediction.us), static_cast<uint32_t>(index)});
+  }
+  return scored;
+}
+
+}  // namespace
+
+LegalSpace legal_space(Arch arch, KernelKind kind, const Pins& pins) {
+  Pins held = pins;
+  for (const char* name : unseen_levers) {
+    const int32_t lever = lever_index(name);
+    if (lever < 0) continue;
+    std::optional<int32_t>& pin = held[static_cast<size_t>(lever)];
+    if (!pin) pin = lever_infos[lever].default_value;
+  }
+  LegalSpace space;
+  space.counts = enumerate_space(arch, kind, held, [&](const Config& config) { space.configs.push_back(config); });
+  return space;
+}
+
+Ranking rank(const LegalSpace& space, CostModel& model, KernelKind kind, size_t top) {
+  Ranking ranking;
+  ranking.legal = space.configs.size();
+  std::vector<Scored> scored = score(space, model, ranking);
+  const Config base = default_config(kind);
+  std::map<uint32_t, int32_t> apart;  // only for the few that are compared with equals
+  const auto distance = [&](uint32_t index) {
+    const auto [place, is_new] = apart.try_emplace(index, 0);
+    if (is_new) place->second = levers_apart(space.configs[index], base);
+    return place->second;
+  };
+  std::sort(scored.begin(), scored.end(), [&](const Scored& a, const Scored& b) {
+    if (a.us != b.us) return a.us < b.us;
+    const int32_t left = distance(a.index), right = distance(b.index);
+    return left != right ? left < right : a.index < b.index;
+  });
+  const size_t layout_share = std::max<size_t>(1, top / 10);
+  std::map<std::string, std::vector<int32_t>> forms;  // the stages that each already has
+  std::map<int, size_t> layouts;
+  std::vector<Scored> chosen;
+  float last_us = -1;
+  // Two passes over the same order: the best whatever their layout, then what a layout lacks.
+  for (const bool fill_layouts : {false, true}) {
+    for (const Scored& each : scored) {
+      if (!fill_layouts && chosen.size() >= top) break;
+      const Config& config = space.configs[each.index];
+      size_t& in_layout = layouts[layout_number(config)];
+      if (fill_layouts && in_layout >= layout_share) continue;
+      if (!fill_layouts && each.us == last_us) continue;
+      std::vector<int32_t>& depths = forms[form_of(config)];
+      if (depths.size() >= per_form || std::find(depths.begin(), depths.end(), config.stages) != depths.end()) continue;
+      last_us = each.us;
+      depths.push_back(config.stages);
+      ++in_layout;
+      chosen.push_back(each);
+    }
+  }
+  std::sort(chosen.begin(), chosen.end(), [](const Scored& a, const Scored& b) { return a.us < b.us; });
+  for (const Scored& each : chosen) {
+    ranking.best.push_back({space.configs[each.index], model.predict(space.configs[each.index])});
+  }
+  ranking.slower = scored.size() - chosen.size();
+  return ranking;
+}
+
+}  // namespace fulcrum::tuner

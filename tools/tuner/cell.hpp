@@ -1,0 +1,74 @@
+// A cell: one problem that gets one row of the table, with all that is known about it on the way there.
+//
+// Made by make_cells(), filled by the steps of tune.
+// Invariant: cells of one group share a Shape (and so must share a packed Layout) and differ in their token count.
+#pragma once
+
+#include <fulcrum/host/table.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/problem.hpp"
+#include "tuner/candidates.hpp"
+#include "tuner/statistics.hpp"
+#include "tuner/variants.hpp"
+
+namespace fulcrum::tuner {
+
+// A shape of the user's own, as the command line gives it.
+struct OwnShape {
+  uint32_t n = 0, k = 0;  // n as packed: twice the intermediate size for gate_up
+  uint32_t experts = 0, local_experts = 0, first_expert = 0, top_k = 0;
+  std::vector<uint32_t> tokens;
+  Projection projection = Projection::plain;
+};
+
+// A Config that was timed or modelled: what the summary of levers is made of.
+struct Tried {
+  Config config{};
+  double us = 0;
+  double ratio = 0;  // log(time / default's)
+};
+
+struct CellResult {
+  Config config{};
+  Source source = Source::measured;
+  std::string chosen;       // how, in words
+  Interval median_us;
+  double best_us = 0;
+  double default_us = 0;
+  Interval ratio;           // log(time / default's)
+  double noise = 0;         // what the A/A twin showed
+  uint64_t samples = 0;
+  uint32_t registers = 0;
+  uint32_t blocks_per_sm = 0;
+  double rel_error = 0;
+  std::string machine;
+  std::string bound;        // the cost model's busiest station
+};
+
+struct Cell {
+  harness::Problem problem;
+  harness::ProblemSize size;
+  size_t group = 0;
+  std::unique_ptr<CostModel> model;
+  Ranking ranking;
+  std::vector<Variant*> candidates;  // the default first
+  std::vector<Tried> tried;          // with a GPU measured, else modelled
+  std::optional<CellResult> result;
+  std::string problem_words;         // why there is no result
+
+  KernelKind kind() const { return kernel_kind(problem.shape); }
+  Config base() const { return default_config(kind()); }
+};
+
+// The cells of the named workloads, or of the user's own shape. Throws InputError.
+std::vector<Cell> make_cells(const std::vector<std::string>& workloads, const std::vector<std::string>& cases,
+                             const std::string& routing, std::optional<DType> dtype, const std::optional<OwnShape>& own);
+
+size_t num_groups(const std::vector<Cell>& cells);
+
+}  // namespace fulcrum::tuner

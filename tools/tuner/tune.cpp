@@ -1,0 +1,219 @@
+// The steps of a run in order. Invariant: see tune.hpp.
+#include "tuner/tune.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <thread>
+
+#include "harness/input_error.hpp"
+#include "harness/jit_kernels.hpp"
+#include "harness/record.hpp"
+#include "harness/roofs.hpp"
+#include "tuner/interrupt.hpp"
+#include "tuner/model_cells.hpp"
+#include "tuner/progress.hpp"
+#include "tuner/race_cells.hpp"
+#include "tuner/results.hpp"
+#include "tuner/summary.hpp"
+
+namespace fulcrum::tuner {
+namespace {
+
+constexpr double gpu_budget_s = 240;
+constexpr double model_budget_s = 60;
+constexpr size_t gpu_top = 40;
+constexpr size_t model_top = 3;
+constexpr double compile_share = 0.35;  // of the budget, before the first launch
+constexpr double model_compile_share = 0.9;
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The GPU to tune on, unless there is none or another architecture is asked for.
+void find_target(TuneRun& run) {
+  std::optional<Device> device;
+  try {
+    device = harness::current_device();
+  } catch (const harness::DeviceError& error) {
+    if (error.code != Code::no_device) throw;
+  }
+  run.has_gpu = device && (!run.options.arch || run.options.arch->cc == device->arch.cc);
+  if (run.has_gpu) {
+    if (arch_name(device->arch) == nullptr) {
+      throw harness::InputError(fmt::format("{} has compute capability {}, for which fulcrum has no kernels", device->name,
+                                            device->arch.cc));
+    }
+    run.target = measured_target(*device, 0, 0);
+  } else {
+    run.target = named_target(run.options.arch.value_or(Arch{90}));
+    fmt::print(stderr, "no {} GPU here: compiling for {} and ranking by the cost model of {}; rows are marked modelled\n",
+               arch_name(run.target.device.arch), arch_name(run.target.device.arch), run.target.device.name);
+  }
+}
+
+void set_defaults(TuneRun& run) {
+  TuneOptions& options = run.options;
+  if (options.budget_s <= 0) options.budget_s = run.has_gpu ? gpu_budget_s : model_budget_s;
+  if (options.top == 0) options.top = run.has_gpu ? gpu_top : model_top;
+  if (options.journal.empty()) options.journal = options.out + ".journal";
+  run.pool.num_workers = options.jobs > 0 ? options.jobs : std::max(1, int(std::thread::hardware_concurrency()));
+  run.date = harness::date_now();
+  run.run_id = harness::gpu_file_name(run.target.device.name) + "-";
+  std::copy_if(run.date.begin(), run.date.end(), std::back_inserter(run.run_id),
+               [](char letter) { return letter != '-' && letter != ':'; });
+  if (!run.journal.open(options.journal)) {
+    throw harness::InputError(fmt::format("{} cannot be written; give --out in a folder that can", options.journal));
+  }
+  run.journal.write("run", {{"id", run.run_id},
+                            {"gpu", std::string(run.target.device.name)},
+                            {"measured", run.has_gpu},
+                            {"budget_s", options.budget_s}});
+}
+
+// Workers and this process share compiled code through the cache, so there must be one.
+void ensure_cache() {
+  const std::string folder = jit::cache_folder();
+  if (!folder.empty() && make_folders(folder) && ::access(folder.c_str(), W_OK) == 0) return;
+  char temporary[] = "/tmp/fulcrum-cache-XXXXXX";
+  if (::mkdtemp(temporary) == nullptr) throw harness::InputError("neither the cache of compiled code nor /tmp can be written");
+  fmt::print(stderr, "the cache '{}' cannot be written; using {} for this run\n", folder, temporary);
+  (void)::setenv("FULCRUM_CACHE_DIR", temporary, 1);
+}
+
+void measure_roofs(TuneRun& run) {
+  if (run.has_gpu) {
+    harness::RoofMeter meter;
+    run.roofs = {meter.read().gbps(), meter.matrix().tflops, true};
+    run.target = measured_target(run.target.device, run.roofs.read_gbps, run.roofs.matrix_tflops);
+  }
+  run.roofs.read_gbps = run.target.read_gbps;
+  run.roofs.matrix_tflops = run.target.matrix_tflops;
+  if (!run.has_gpu || run.options.records.empty()) return;
+  // a run on a throttled GPU must not flatter itself: the best on record counts, less 2 %
+  for (const harness::Record& record : harness::read_records(run.options.records)) {
+    run.roofs.read_gbps = std::max(run.roofs.read_gbps, 0.98 * record.read_roof_gbps.value_or(0));
+    run.roofs.matrix_tflops = std::max(run.roofs.matrix_tflops, 0.98 * record.matrix_roof_tflops.value_or(0));
+  }
+}
+
+// The legal space of each kind of kernel once, then every cell's candidates, cells side by side.
+void rank_cells(TuneRun& run) {
+  std::vector<std::pair<KernelKind, LegalSpace>> spaces;
+  for (const Cell& cell : run.cells) {
+    const auto same = [&](const auto& each) { return each.first == cell.kind(); };
+    if (std::find_if(spaces.begin(), spaces.end(), same) == spaces.end()) spaces.emplace_back(cell.kind(), LegalSpace{});
+  }
+  Progress progress("cost model", spaces.size() + run.cells.size());
+  std::atomic<size_t> next{0}, done{0};
+  const auto in_parallel = [&](size_t count, const std::function<void(size_t)>& work) {
+    next = 0;
+    const auto loop = [&] {
+      for (size_t index = next++; index < count && !interrupted(); index = next++) {
+        work(index);
+        ++done;
+      }
+    };
+    std::vector<std::thread> threads;
+    for (int i = 1; i < std::min<int>(run.pool.num_workers, int(count)); ++i) threads.emplace_back(loop);
+    for (size_t index = next++; index < count && !interrupted(); index = next++) {
+      work(index);
+      progress.update(++done);
+    }
+    for (std::thread& thread : threads) thread.join();
+  };
+  const Arch arch = run.target.device.arch;
+  in_parallel(spaces.size(), [&](size_t index) {
+    spaces[index].second = legal_space(arch, spaces[index].first, run.options.pins);
+  });
+  in_parallel(run.cells.size(), [&](size_t index) {
+    Cell& cell = run.cells[index];
+    const auto same = [&](const auto& each) { return each.first == cell.kind(); };
+    const LegalSpace& space = std::find_if(spaces.begin(), spaces.end(), same)->second;
+    const harness::Csr csr = harness::build_csr(cell.problem.routing, cell.problem.local());
+    cell.model = std::make_unique<CostModel>(run.target, cell.problem.shape, csr, cell.problem.routing.tokens);
+    cell.ranking = rank(space, *cell.model, cell.kind(), run.options.top);
+  });
+  std::map<std::string, uint64_t> reasons;
+  for (const auto& [kind, space] : spaces) {
+    run.space.points += space.counts.points;
+    run.space.legal += space.counts.legal;
+    for (const auto& [reason, count] : space.counts.reasons) reasons[reason] += count;
+  }
+  run.space.reasons.assign(reasons.begin(), reasons.end());
+  std::stable_sort(run.space.reasons.begin(), run.space.reasons.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (const Cell& cell : run.cells) {
+    run.space.would_spill = std::max<uint64_t>(run.space.would_spill, cell.ranking.would_spill);
+    run.space.no_room = std::max<uint64_t>(run.space.no_room, cell.ranking.no_room);
+  }
+}
+
+// Defaults first, then every cell's best, its second best and so on: whenever time ends, all cells have had a like share.
+void compile_candidates(TuneRun& run) {
+  const Arch arch = run.target.device.arch;
+  const auto want = [&](Cell& cell, const Config& config) {
+    Variant* variant = &run.variants.get(config, cell.kind(), arch);
+    if (std::find(cell.candidates.begin(), cell.candidates.end(), variant) != cell.candidates.end()) return;
+    cell.candidates.push_back(variant);
+  };
+  for (Cell& cell : run.cells) want(cell, cell.base());
+  for (size_t place = 0; place < run.options.top * 2; ++place) {  // `best` holds a little more than top: layouts' shares
+    for (Cell& cell : run.cells) {
+      if (place < cell.ranking.best.size()) want(cell, cell.ranking.best[place].config);
+    }
+  }
+  const std::vector<Variant*> wanted = run.variants.all();
+  const double seconds = run.has_gpu ? run.options.budget_s * compile_share : run.seconds_left() * model_compile_share;
+  Progress progress(fmt::format("compile, {} workers", run.pool.num_workers), wanted.size(), seconds);
+  run.variants.compile(wanted, run.pool, seconds, [&](size_t done, const Variant& variant) {
+    progress.update(done);
+    run.journal.write("compiled", {{"config", config_text(variant.job.config)},
+                                   {"ok", variant.outcome.ok},
+                                   {"why", variant.outcome.why},
+                                   {"registers", uint64_t{variant.outcome.registers}},
+                                   {"spill_bytes", uint64_t{variant.outcome.spill_bytes}},
+                                   {"seconds", variant.outcome.seconds}});
+  });
+  for (Cell& cell : run.cells) run.variants.readmit_spills(cell.candidates);
+}
+
+}  // namespace
+
+double TuneRun::seconds_used() const { return steady_seconds() - begin_s; }
+
+int tune(const TuneOptions& options) {
+  TuneRun run;
+  run.options = options;
+  run.begin_s = steady_seconds();
+  watch_interrupts();
+  run.cells = make_cells(options.workloads, options.cases, options.routing, options.dtype, options.own);
+  const Table earlier = load_earlier(options.out);
+  find_target(run);
+  set_defaults(run);
+  ensure_cache();
+  measure_roofs(run);
+  if (!interrupted()) rank_cells(run);
+  if (!interrupted()) compile_candidates(run);
+  const bool all_ranked = std::all_of(run.cells.begin(), run.cells.end(), [](const Cell& c) { return c.model != nullptr; });
+  if (run.has_gpu) {
+    if (!interrupted()) race_cells(run, [&] { write_table(run, earlier); });
+  } else if (all_ranked) {
+    model_cells(run);
+  }
+  write_table(run, earlier);
+  if (run.has_gpu) write_records(run);
+  print_summary(run);
+  if (interrupted()) return 130;
+  const bool complete = std::all_of(run.cells.begin(), run.cells.end(), [](const Cell& c) { return c.result.has_value(); });
+  return complete && !run.failed_check ? 0 : 2;
+}
+
+}  // namespace fulcrum::tuner

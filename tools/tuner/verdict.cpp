@@ -1,0 +1,65 @@
+// The choice among finalists. Invariant: see verdict.hpp.
+#include "tuner/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fulcrum::tuner {
+namespace {
+
+double percent(double log_ratio) { return 100 * std::expm1(log_ratio); }
+
+// Entries that the run cannot tell from the fastest: within delta of it, or not surely slower and close.
+std::vector<size_t> tied_with(const Race& race, const std::vector<size_t>& entries, size_t fastest) {
+  std::vector<size_t> tied;
+  for (const size_t entry : entries) {
+    if (entry == fastest) {
+      tied.push_back(entry);
+      continue;
+    }
+    const Interval apart = bootstrap(race.ratios(entry, fastest), entry);
+    if (apart.low <= 0 && apart.point <= delta) tied.push_back(entry);
+  }
+  return tied;
+}
+
+}  // namespace
+
+Choice choose_entry(const Race& race, const std::vector<size_t>& entries,
+                    const std::function<Config(size_t)>& config_of, Layout layout) {
+  const Config base = config_of(Race::baseline);
+  Choice choice;
+  choice.noise = noise_of(race.interval(Race::twin));
+  choice.words = "default";
+  const bool default_fits = layout_of(base) == layout;
+  if (entries.empty()) {
+    choice.words = default_fits ? "default: nothing else was left" : "default: nothing of the chosen layout was left";
+    return choice;
+  }
+  const size_t fastest = *std::min_element(entries.begin(), entries.end(),
+                                           [&](size_t a, size_t b) { return race.point(a) < race.point(b); });
+  const std::vector<size_t> tied = tied_with(race, entries, fastest);
+  const size_t simplest = *std::min_element(tied.begin(), tied.end(), [&](size_t a, size_t b) {
+    const int32_t left = levers_apart(config_of(a), base), right = levers_apart(config_of(b), base);
+    return left != right ? left < right : race.point(a) < race.point(b);
+  });
+  const Interval ratio = race.interval(simplest);
+  const Verdict verdict = judge(ratio, choice.noise);
+  if (verdict != Verdict::gain && default_fits) {
+    choice.words = fmt::format("default: the best other is {} at {:+.2f} % [{:+.2f}, {:+.2f}], noise {:.2f} %",
+                               verdict_name(verdict), percent(ratio.point), percent(ratio.low), percent(ratio.high),
+                               percent(choice.noise));
+    return choice;
+  }
+  choice.entry = simplest;
+  choice.ratio = ratio;
+  const std::string ties = tied.size() > 1 ? fmt::format(", simplest of {} tied", tied.size()) : "";
+  choice.words = fmt::format("{}: {:+.2f} % [{:+.2f}, {:+.2f}], noise {:.2f} %{}{}", verdict_name(verdict),
+                             percent(ratio.point), percent(ratio.low), percent(ratio.high), percent(choice.noise), ties,
+                             default_fits ? "" : ", in the shape's layout");
+  return choice;
+}
+
+}  // namespace fulcrum::tuner
