@@ -105,8 +105,6 @@ constexpr Config default_config(KernelKind kind) {
   return config;
 }
 
-// ---- text ----------------------------------------------------------------------------------------------------------
-
 // Outcome of parsing: what is wrong and where in the text; `what` is null when all is well.
 struct ConfigError {
   const char* what = nullptr;

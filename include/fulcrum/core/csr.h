@@ -33,16 +33,14 @@ struct CsrParams {
   int32_t* pair_ids = nullptr;    // [pairs] in CSR order: the pair p = token * top_k + choice of each row
   CsrTileList lists[2];           // gate_up's and down's, say
   uint32_t* workspace = nullptr;  // csr_workspace_bytes(...)
-  uint32_t* first_bad_pair =
-      nullptr;  // [1] `validate` only: the smallest pair with an impossible id, or csr_no_bad_pair
+  // [1] `validate` only: the smallest pair with an impossible id, or csr_no_bad_pair
+  uint32_t* first_bad_pair = nullptr;
 };
 
 inline constexpr uint32_t csr_no_bad_pair = 0xFFFFFFFFu;
 inline constexpr uint32_t csr_max_experts = 1024;
 inline constexpr uint32_t csr_max_tile_m = 512;
 inline constexpr uint32_t csr_granule = 8;  // rows; a tile's cost moves in steps of the MMA's 8 tokens
-
-// ---- token tiles ---------------------------------------------------------------------------------------------------
 
 // Tiles of an expert with `rows` rows.
 FULCRUM_HD constexpr uint32_t num_expert_tiles(uint32_t rows, uint32_t tile_m) { return ceil_div(rows, tile_m); }
@@ -57,8 +55,6 @@ FULCRUM_HD constexpr uint32_t expert_tile_begin(uint32_t rows, uint32_t tiles, u
   const uint32_t begin = share * index + (index > small_shares ? index - small_shares : 0);
   return min_of(rows, begin * csr_granule);
 }
-
-// ---- launch geometry -----------------------------------------------------------------------------------------------
 
 // The kernels of layer/csr.cuh. A small batch takes `single` alone; a large one count, columns, tiles, place, in stream
 // order. `validate` is the debug check of the ids, and may run before either.

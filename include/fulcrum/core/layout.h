@@ -1,14 +1,6 @@
-// The packed weight unit: (row n, column k) -> byte and bit, as constexpr functions. The only description of it:
-// pack/, tile/weights.cuh, codegen and tests all call these.
+// The packed weight unit: (row n, column k) -> byte and bit, as constexpr functions.
 //
-// A unit is 16 rows x 64 columns in 576 bytes: 512 code bytes, then 64 scale bytes. Lane l of a warp owns code bytes
-// 16l..16l+15, four 32-bit words. With r = l/4, c = l%4:
-//   natural   word i is k16 step i, slot j the register a_j of mma.m16n8k16's first operand:
-//             row r + 8*(j&1), columns 16i + 2c + 8*(j>>1) + {0, 1}
-//   permuted  word i is k32 block i/2, row r + 8*(i&1), slot j columns 32*(i/2) + 8c + 2j + {0, 1}:
-//             eight values of one row in one scale group
-// Half 0 of a slot is the lower column. Scale word w of row pair r lies at 512 + 8r + 4w; "turn" t of it holds
-//   natural   group 2w + t          permuted  group w + 2t        row r in half 0, row r + 8 in half 1.
+// Called by pack/, tile/weights.cuh, describe (for codegen) and tests. Invariant: the only description of the layout.
 #pragma once
 #include <fulcrum/core/types.h>
 #include <fulcrum/core/nvfp4.h>
@@ -27,6 +19,14 @@ FULCRUM_HD constexpr bool operator==(Layout a, Layout b) {
   return a.code_word == b.code_word && a.k_order == b.k_order;
 }
 
+// A unit is 16 rows x 64 columns in 576 bytes: 512 code bytes, then 64 scale bytes. Lane l of a warp owns code bytes
+// 16l..16l+15, four 32-bit words. With r = l/4, c = l%4:
+//   natural   word i is k16 step i, slot j the register a_j of mma.m16n8k16's first operand:
+//             row r + 8*(j&1), columns 16i + 2c + 8*(j>>1) + {0, 1}
+//   permuted  word i is k32 block i/2, row r + 8*(i&1), slot j columns 32*(i/2) + 8c + 2j + {0, 1}:
+//             eight values of one row in one scale group
+// Half 0 of a slot is the lower column. Scale word w of row pair r lies at 512 + 8r + 4w; "turn" t of it holds
+//   natural   group 2w + t          permuted  group w + 2t        row r in half 0, row r + 8 in half 1.
 inline constexpr uint32_t unit_n = 16;
 inline constexpr uint32_t unit_k = 64;
 inline constexpr uint32_t unit_code_bytes = unit_n * unit_k / 2;

@@ -1,4 +1,7 @@
-// The only macros of fulcrum, all prefixed FULCRUM_. Every header includes this one first, directly or not.
+// The macros that all headers share. Every header includes this one first, directly or not.
+//
+// All macros are prefixed FULCRUM_. The others stand with what they make: FULCRUM_LEVER (a line of levers.def), and
+// those that define a kernel: FULCRUM_VARIANT (with FULCRUM_BLOCK_SIZE), FULCRUM_CSR_KERNEL and FULCRUM_REPACK.
 // Invariant: headers mean the same under g++, clang++, nvcc (both passes) and NVRTC, and include no standard or CUDA
 // header.
 #pragma once

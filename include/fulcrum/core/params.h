@@ -1,5 +1,7 @@
 // Params: what a grouped-GEMM kernel receives by value, and the records it reads from device memory.
-// Filled by host/launch, read by every family. All buffers are device memory; strides are in bytes.
+//
+// Filled by host/launch.hpp, read by every family; layer/csr.cuh writes the token tiles.
+// Invariant: all buffers are device memory and strides are in bytes; a kernel knows nothing else of a call.
 #pragma once
 #include <fulcrum/core/types.h>
 

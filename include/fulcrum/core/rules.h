@@ -1,5 +1,7 @@
 // Legality, written once: illegal_reason(...) returns the words why a Config cannot be, or null when it can.
-// static_assert in kernels, the CLI, the tuner and codegen all take it from here.
+//
+// static_assert in kernels, make_plan(), the CLI, the tuner and codegen all take it from here.
+// Invariant: constexpr and without state, so that host, compiler and device give the same answer; words are static.
 #pragma once
 #include <fulcrum/core/config.h>
 #include <fulcrum/core/shared_memory.h>

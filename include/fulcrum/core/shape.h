@@ -1,5 +1,7 @@
-// What a grouped GEMM computes: sizes, types and the kind of projection. Host, device and codegen share it.
-// A Shape is a key of best-config tables; the part of it that changes machine code is a KernelKind.
+// What a grouped GEMM computes: sizes, types and the kind of projection; and what each architecture allows.
+//
+// Host, device and codegen share it. A Shape is a key of best-config tables.
+// Invariant: the part of a Shape that changes machine code is a KernelKind, and nothing else of it does.
 #pragma once
 #include <fulcrum/core/types.h>
 

@@ -1,5 +1,7 @@
 // Fixed-width integers and register vectors for code that may include no standard header (NVRTC compiles it alone).
-// The integer types are those of <cstdint> on every LP64 system, so the two can be mixed freely.
+//
+// Included by every header of core/ and ptx/.
+// Invariant: the integer types are those of <cstdint> on every LP64 system, so the two can be mixed freely.
 #pragma once
 #include <fulcrum/core/macros.h>
 

@@ -1,7 +1,7 @@
 // The only file that calls the CUDA runtime: thin functions that return Status, one call each.
 //
-// Called by plan, launch, kernel, weights, routing and the harness. Another folder can shadow this header (the CPU
-// emulator does), so nothing outside names a cuda* function.
+// Called by plan, launch, kernel, weights, routing and the harness. Nothing outside names a cuda* function, so another
+// folder can shadow this header.
 // Invariant: an error that one of our own calls caused is cleared before it is returned, so that it is never taken
 // for somebody else's; an error that was there before is left where it was.
 #pragma once
@@ -82,7 +82,7 @@ inline bool is_missing_code(const Status& status) {
   return status.cuda == cudaErrorNoKernelImageForDevice || status.cuda == cudaErrorInvalidDeviceFunction;
 }
 
-// ---- devices
+// Devices.
 
 inline Result<int> num_devices() {
   int count = 0;
@@ -120,7 +120,7 @@ inline uint32_t attribute(cudaDeviceAttr which, int ordinal) {
 }
 }  // namespace detail
 
-// ---- kernels
+// Kernels.
 
 /// Loads a cubin or fatbin (host memory, may be freed afterwards). The library serves every device it has code for.
 inline Result<Library> load_library(const void* image) {
@@ -180,7 +180,7 @@ inline Status launch(Function function, const LaunchShape& shape, Stream stream,
   return check(cudaLaunchKernelExC(&raw, function.address, arguments), "cudaLaunchKernelExC");
 }
 
-// ---- memory, streams, events, graphs: for callers and the harness; launch() uses none but memset_async
+// Memory, streams, events, graphs: for callers and the harness; launch() uses none but memset_async.
 
 inline Result<void*> allocate(uint64_t bytes) {
   void* memory = nullptr;

@@ -41,8 +41,7 @@ inline constexpr const char* kind =
     "kernel_kind(shape)";
 inline constexpr const char* layout =
     "the kernel reads weights of another layout ({subject} is {detail} in its Config); pass the layout that the "
-    "weights were packed "
-    "for, and a Config chosen for that layout";
+    "weights were packed for, and a Config chosen for that layout";
 inline constexpr const char* arch =
     "the kernel was compiled for {subject} and this device is {detail}; compile it for {detail}";
 inline constexpr const char* no_code =

@@ -1,13 +1,7 @@
 // The text form of a Table: tab-separated, readable by a spreadsheet, and strict about its own integrity.
 //
-// Included by table.hpp alone.
-//   # format: fulcrum-table 1          lines about the file; levers.<kind> lists the levers its writer knew, so that an
-//   # levers.tune: family tile_n ...   older build can tell what a lever it does not know may change
-//   # <run>/<key>: <value>             provenance of a run
-//   run <tab> kind <tab> ... <tab> check    one header row, then the rows; check: hash of the line up to it
-//   # end <rows> <hash>                hash of every byte before this line
-// Invariant: a file that was cut short or edited is refused with a line number; what a newer version added is ignored,
-// warned about, or costs its row, by what it may change.
+// Included by table.hpp alone. Invariant: a file that was cut short or edited is refused with a line number; what a
+// newer version added is ignored, warned about, or costs its row, by what it may change.
 #pragma once
 
 #include <fulcrum/host/file.hpp>
@@ -19,6 +13,12 @@
 
 FULCRUM_NAMESPACE_BEGIN
 
+// The lines of a file:
+//   # format: fulcrum-table 1          lines about the file; levers.<kind> lists the levers its writer knew, so that an
+//   # levers.tune: family tile_n ...   older build can tell what a lever it does not know may change
+//   # <run>/<key>: <value>             provenance of a run
+//   run <tab> kind <tab> ... <tab> check    one header row, then the rows; check: hash of the line up to it
+//   # end <rows> <hash>                hash of every byte before this line
 namespace detail {
 
 inline constexpr const char* table_rule = "line {value}: {detail}{subject}. Restore the file, or write the table again";

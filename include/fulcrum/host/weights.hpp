@@ -57,8 +57,7 @@ namespace detail {
 inline constexpr const char* repack_rule = "{detail}";
 inline constexpr const char* refused_rule =
     "the checkpoint's scale byte {value} has no meaning in its format; expert, part, row and group are in "
-    "read_refusal's "
-    "answer. Nothing of this layer may be used";
+    "read_refusal's answer. Nothing of this layer may be used";
 inline constexpr const char* aligned_rule = "{subject} must be aligned to {limit} bytes; its address ends in {value}";
 inline constexpr const char* null_rule = "{subject} is null, and it has bytes to hold";
 inline constexpr const char* table_twice_rule =

@@ -27,8 +27,7 @@ inline constexpr const char* nvrtc_missing_rule =
 inline constexpr const char* nvrtc_broken_rule = "NVRTC was found but cannot be used: {subject} is missing from it";
 inline constexpr const char* nvrtc_old_rule =
     "NVRTC {value}.{limit} is too old for {subject}, which needs {detail} or newer; install a newer CUDA toolkit or "
-    "set "
-    "FULCRUM_NVRTC to its libnvrtc.so";
+    "set FULCRUM_NVRTC to its libnvrtc.so";
 
 /// A library file and the build that it is: the GNU build id, which the linker makes from the content.
 struct NvrtcFile {

@@ -68,8 +68,6 @@ struct PairSource {
   }
 };
 
-// ---- stages that the steps share -----------------------------------------------------------------------------------
-
 // Counts pairs begin .. end-1 by local expert: the table is ready for place_pairs(), `totals` has this block's rows.
 FULCRUM_DEVICE void count_pairs(const CsrBlock& block, uint32_t begin, uint32_t end, SharedAddress totals) {
   const SortTable table{block.table, block.params.local_experts};
@@ -171,8 +169,6 @@ FULCRUM_DEVICE void store_rows(const CsrBlock& block) {
   exclusive_scan(block.offsets, block.params.local_experts, block.warp_sums);
   store_offsets(block);
 }
-
-// ---- steps ---------------------------------------------------------------------------------------------------------
 
 FULCRUM_DEVICE void csr_single(const CsrBlock& block) {
   const uint32_t pairs = block.num_pairs();

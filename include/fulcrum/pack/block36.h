@@ -48,7 +48,7 @@ struct Block36 {
     return magnitude == 0x7F ? 0 : magnitude;
   }
 
-  // ---- four scales, eight codes at a time; quad order as in code_words.h
+  // Four scales, eight codes at a time; quad order as in code_words.h.
 
   /// Bit 7 of each byte of `scales` that is refused.
   FULCRUM_HD static constexpr uint32_t refused_x4(uint32_t scales) {

@@ -63,7 +63,7 @@ FULCRUM_HD constexpr uint32_t gather_codes(uint32_t word) {
   return nibbles;
 }
 
-// ---- scales: a row's four canonical E4M3 bytes of a unit in one 32-bit value, group 0 lowest -----------------------
+// Scales: a row's four canonical E4M3 bytes of a unit in one 32-bit value, group 0 lowest.
 
 /// A byte of ones for each group whose scale is not zero.
 FULCRUM_HD constexpr uint32_t nonzero_scales(uint32_t scales) {

@@ -24,7 +24,7 @@ struct Modelopt {
 
   FULCRUM_HD static constexpr uint32_t canonical_scale(uint32_t byte) { return byte; }
 
-  // ---- four scales, eight codes at a time; quad order as in code_words.h
+  // Four scales, eight codes at a time; quad order as in code_words.h.
 
   /// Bit 7 of each byte of `scales` that is refused.
   FULCRUM_HD static constexpr uint32_t refused_x4(uint32_t scales) {

@@ -1,6 +1,6 @@
 // The repack kernels: checkpoint rows to packed units and back, one launch for a whole layer.
 //
-// Called through pack_entry<V> and unpack_entry<V>, or an extern "C" entry around pack_tiles<V> / unpack_tiles<V>.
+// Called through the extern "C" entries that FULCRUM_REPACK defines around pack_tiles<V> and unpack_tiles<V>.
 // Launch: repack_blocks(params) blocks of repack_threads threads, repack_shared_bytes dynamic shared bytes.
 // Invariant: equal, bit for bit, to reference::pack and reference::unpack; each block moves its rows through shared
 // memory once, reads and writes global memory in whole sectors, and depends on no other block.
@@ -36,7 +36,7 @@ struct RepackUnit {
     return shared + (row * repack_row_pitch + first + k_unit * Reader::codes_unit_bytes);
   }
 
-  // ---- checkpoint bytes in shared memory -> the words of one lane
+  // Checkpoint bytes in shared memory -> the words of one lane.
 
   /// The two bytes of group `group` that hold lane c's four codes of one row, natural k order.
   FULCRUM_DEVICE static uint32_t load_pair(SharedAddress codes, uint32_t group, uint32_t c) {
@@ -83,7 +83,7 @@ struct RepackUnit {
     return {words[0], words[1], words[2], words[3]};
   }
 
-  // ---- the words of one lane -> checkpoint bytes in shared memory
+  // The words of one lane -> checkpoint bytes in shared memory.
 
   /// Stores lane c's two bytes of group `group` of one row, natural k order.
   FULCRUM_DEVICE static void store_pair(SharedAddress codes, uint32_t group, uint32_t c, uint32_t pair) {

@@ -1,4 +1,7 @@
 // Atomic operations on global and shared memory. Relaxed unless the name says otherwise; gpu scope on global memory.
+//
+// Called by tile/scheduler.cuh (tickets), layer/counting_sort.cuh (counts) and pack/repack.cuh (refusals).
+// Invariant: one function per PTX instruction, named after it; each returns the value from before.
 #pragma once
 #include <fulcrum/ptx/ldst.cuh>
 

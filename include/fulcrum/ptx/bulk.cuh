@@ -1,4 +1,7 @@
 // One-dimensional bulk copies (sm_90): the copy engine moves a contiguous run and reports its bytes to an mbarrier.
+//
+// Called by tile/ring_bulk.cuh. Invariant: one function per PTX instruction; a copy is only started here, its end is
+// seen at the mbarrier alone.
 #pragma once
 #include <fulcrum/ptx/ldst.cuh>
 

@@ -1,4 +1,7 @@
-// cp.async (sm_80): 16-byte copies from global to shared memory that threads issue and wait for in groups.
+// cp.async (sm_80): copies of 16 or 4 bytes from global to shared memory that threads issue and wait for in groups.
+//
+// Called by tile/ring_cp_async.cuh, tile/ring_bulk.cuh and pack/repack_rows.cuh.
+// Invariant: one function per PTX instruction; a thread's wait covers its own copies only.
 #pragma once
 #include <fulcrum/ptx/ldst.cuh>
 

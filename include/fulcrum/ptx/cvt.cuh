@@ -1,4 +1,7 @@
 // Arithmetic on pairs of 16-bit floats held in 32-bit registers, conversions, and the bit operations of dequantization.
+//
+// Called by tile/dequant.cuh and tile/epilogue.cuh.
+// Invariant: every rounding is stated; 16-bit floats are bit patterns, so no CUDA header is needed.
 #pragma once
 #include <fulcrum/core/shape.h>
 

@@ -1,4 +1,7 @@
 // ldmatrix and movmatrix: 8 x 8 matrices of 16-bit elements between shared memory, or rows, and mma fragments.
+//
+// Called by tile/tokens.cuh (fragments of tokens) and tile/epilogue.cuh (transposed outputs).
+// Invariant: all 32 lanes of the warp call together.
 #pragma once
 #include <fulcrum/ptx/ldst.cuh>
 

@@ -1,5 +1,7 @@
-// Loads and stores of global and shared memory, on address types that cannot be dereferenced: the only way kernels
-// touch memory. One function per PTX instruction and width.
+// Loads and stores of global and shared memory, one function per PTX instruction and width.
+//
+// Called by everything on the device: the only way kernels touch memory.
+// Invariant: address types cannot be dereferenced, so that no access goes past these functions.
 #pragma once
 #include <fulcrum/core/types.h>
 
@@ -39,7 +41,7 @@ FULCRUM_DEVICE SharedAddress dynamic_shared() {
   return {uint32_t(__cvta_generic_to_shared(fulcrum_dynamic_shared))};
 }
 
-// ---- global loads: coherent ----------------------------------------------------------------------------------------
+// Global loads: coherent.
 
 FULCRUM_DEVICE uint8_t ld_global_u8(GlobalAddress<const uint8_t> address) {
   uint32_t value;
@@ -79,7 +81,7 @@ FULCRUM_DEVICE Vec4 ld_global_v4(GlobalAddress<const Vec4> address) {
   return v;
 }
 
-// ---- global loads: read-only for the life of the kernel ------------------------------------------------------------
+// Global loads: read-only for the life of the kernel.
 
 FULCRUM_DEVICE uint8_t ld_global_nc_u8(GlobalAddress<const uint8_t> address) {
   uint32_t value;
@@ -128,7 +130,7 @@ FULCRUM_DEVICE Vec4 ld_global_nc_no_allocate_v4(GlobalAddress<const Vec4> addres
   return v;
 }
 
-// ---- global stores -------------------------------------------------------------------------------------------------
+// Global stores.
 
 FULCRUM_DEVICE void st_global_u8(GlobalAddress<uint8_t> address, uint8_t value) {
   asm volatile("st.global.u8 [%0], %1;" ::"l"(address.pointer), "r"(uint32_t(value)) : "memory");
@@ -151,7 +153,7 @@ FULCRUM_DEVICE void st_global_v4(GlobalAddress<Vec4> address, Vec4 v) {
                : "memory");
 }
 
-// ---- shared memory -------------------------------------------------------------------------------------------------
+// Shared memory.
 
 FULCRUM_DEVICE uint8_t ld_shared_u8(SharedAddress address) {
   uint32_t value;

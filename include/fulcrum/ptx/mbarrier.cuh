@@ -1,5 +1,7 @@
 // mbarrier (sm_90 forms): an 8-byte object in shared memory on which threads arrive, copies deposit bytes, and waiters
 // wait for the phase of a given parity to complete.
+//
+// Called by tile/ring_bulk.cuh. Invariant: one function per PTX instruction; an arrival releases, a wait acquires.
 #pragma once
 #include <fulcrum/ptx/ldst.cuh>
 

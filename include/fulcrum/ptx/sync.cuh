@@ -1,4 +1,7 @@
 // Where a thread is (block, warp, lane), and how threads meet: barriers, warp votes and shuffles.
+//
+// Called by everything on the device, which names no index, barrier or shuffle of CUDA itself.
+// Invariant: warp functions need all 32 lanes; named barriers are those of NamedBarrier, never a raw number.
 #pragma once
 #include <fulcrum/core/types.h>
 

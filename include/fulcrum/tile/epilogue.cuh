@@ -1,5 +1,7 @@
 // From a warp's accumulators to rows of the output. Order, all in f32: acc * global * row scale, + bias, activation,
 // * routing weight; then rounded once to 16 bits, finite values staying finite.
+//
+// Called by the families when a tile's last stage is done.
 #pragma once
 #include <fulcrum/core/nvfp4.h>
 #include <fulcrum/ptx/cvt.cuh>

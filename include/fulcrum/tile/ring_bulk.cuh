@@ -41,7 +41,7 @@ class BulkRing {
     ptx::barrier_sync();  // orders the initialization before every thread's first wait
   }
 
-  // ---- consumers ---------------------------------------------------------------------------------------------------
+  // For consumers.
 
   // Waits for the current stage: orders the copies that filled it before this warp's reads.
   FULCRUM_DEVICE SharedAddress wait() {
@@ -63,8 +63,7 @@ class BulkRing {
     position_.advance();
   }
 
-  // ---- producers: whole warps, `producer` counts them
-  // -----------------------------------------------------------------
+  // For producers: whole warps, `producer` counts them.
 
   FULCRUM_DEVICE void produce(uint32_t producer) {
     producer_ = producers == 1 ? 0 : producer;
@@ -130,8 +129,7 @@ class BulkRing {
     if constexpr (V::config.tile_queue == TileQueue::fixed) return scheduler.next(index);
     const SharedAddress slot = shared_ + memory.ticket_offset + tile_parity * 4;
     if (is_first() && ptx::lane_index() == 0) ptx::st_shared_u32(slot, scheduler.next(index));
-    // orders the ticket before its readers; a slot is written again only after everybody passed the next ticket's
-    // barrier
+    // orders the ticket before its readers; a slot is written again only after all passed the next ticket's barrier
     ptx::barrier_sync(ptx::NamedBarrier::producers, 32 * producers);
     return ptx::ld_shared_u32(slot);
   }

@@ -1,5 +1,7 @@
-// The ring filled by cp.async (sm_80): every warp both copies and computes. wait() is the block's meeting point: it
-// finishes the oldest stage, and refills the one that everybody has just left, so loads run on across tiles.
+// The ring filled by cp.async (sm_80): every warp both copies and computes.
+//
+// Called by the families with copy=cp_async. Invariant: wait() is the block's meeting point: it finishes the oldest
+// stage, and refills the one that everybody has just left, so loads run on across tiles.
 #pragma once
 #include <fulcrum/core/layout.h>
 #include <fulcrum/ptx/cp_async.cuh>

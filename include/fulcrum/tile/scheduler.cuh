@@ -1,5 +1,7 @@
-// Which tiles a block computes. A work item is (token tile, n tile), n tiles of one token tile adjacent, so that blocks
-// running together read the same tokens. Called by the thread or warp that fills the ring.
+// Which tiles a block computes: work items (token tile, n tile).
+//
+// Called by the thread or warp that fills the ring. Invariant: n tiles of one token tile are adjacent, so that blocks
+// running together read the same tokens; each item goes to one block, and tickets are zero again after every launch.
 #pragma once
 #include <fulcrum/core/config.h>
 #include <fulcrum/core/params.h>

@@ -1,5 +1,8 @@
 // Tokens of a warp: where rows come from in device memory, and from a stage in shared memory to the second operand's
-// fragments, in the order of k that tile/weights.cuh multiplies them.
+// fragments.
+//
+// Called by the rings (row_index), the families and the epilogue. Invariant: fragments come in the order of k in which
+// tile/weights.cuh multiplies them.
 #pragma once
 #include <fulcrum/core/params.h>
 #include <fulcrum/core/shared_memory.h>

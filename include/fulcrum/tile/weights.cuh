@@ -1,5 +1,7 @@
 // Weights of a warp in a stage: from packed units in shared memory to the first operand's fragments.
-// The order of k inside a unit decides which columns an mma multiplies; tile/tokens.cuh reads tokens in the same order.
+//
+// Called by the families for every unit of a stage. Invariant: the order of k inside a unit (core/layout.h) decides
+// which columns an mma multiplies; tile/tokens.cuh reads tokens in the same order.
 #pragma once
 #include <fulcrum/core/layout.h>
 #include <fulcrum/ptx/ldst.cuh>
