@@ -1,4 +1,4 @@
-// core/layout.h: places of codes and scales are one to one, inside the expert, and where DESIGN's words put them.
+// core/layout.h: places of codes and scales are one to one, inside the expert, and where mma's fragments want them.
 #include <boost/test/unit_test.hpp>
 
 #include <fulcrum/core/layout.h>

@@ -1,4 +1,6 @@
 // `fulcrum routing`: statistics of a routing, without a GPU.
+//
+// Called by main. Invariant: as the other verbs, it adds itself to `app` and sets exit_code when the user calls it.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,6 @@
-// Invariant: see bench.hpp.
+// Problems, roofs and timers put together to Records: layers, repacks and compiles.
+//
+// Called by the verb bench. Invariant: see bench.hpp; a figure leaves only through report(), as soon as it is made.
 #include "harness/bench.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,6 @@
-// Invariant: see cases.hpp.
+// The small problems as a table, and a routing with given rows per expert.
+//
+// Called by check_variant() and the tests. Invariant: see cases.hpp; the same arguments give the same problems.
 #include "harness/cases.hpp"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// Invariant: see check.hpp.
+// Runs a kernel on one kind of data, with its own grid and with two blocks, and compares each run.
+//
+// Called by the tuner, verify, bench and the device tests. Invariant: see check.hpp.
 #include "harness/check.hpp"
 
 #include <fmt/format.h>

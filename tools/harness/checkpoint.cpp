@@ -1,4 +1,6 @@
 // Host side of harness/checkpoint.hpp: banks in memory, their RepackParams, their canonical form and their values.
+//
+// Called by the tests, the oracle and ProblemOnDevice.
 // Invariant: meaning is taken from pack/formats.h alone, so a reader's mistake there cannot hide here as well.
 #include "harness/checkpoint.hpp"
 

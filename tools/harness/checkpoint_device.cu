@@ -1,4 +1,6 @@
 // Device side of harness/checkpoint.hpp: fills a part's bank where it lies, one thread per group of 16 columns.
+//
+// Called by ProblemOnDevice, measure_repack() and the device tests.
 // Invariant: the bytes are those of make_checkpoint(); indices are 64-bit, a bank may pass 2^31 bytes.
 #include "harness/checkpoint.hpp"
 

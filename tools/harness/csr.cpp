@@ -1,4 +1,6 @@
-// The host reference of the CSR. Invariant: see csr.hpp.
+// The host reference of the CSR: pairs appended expert by expert, rows cut into tiles, a stable sort by length.
+//
+// Called by ProblemOnDevice, measure() and the tests. Invariant: see csr.hpp.
 #include "harness/csr.hpp"
 
 #include <algorithm>

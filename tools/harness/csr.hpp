@@ -1,5 +1,5 @@
-// CSR of a routing on the host: the plain reference that the device kernels are compared with, and what the emulator,
-// the oracle and the cost model use.
+// CSR of a routing on the host: the plain reference that the device kernels are compared with, and what the oracle and
+// the cost model use.
 //
 // Invariant: see core/csr.h; written with other means than the kernels (append per expert, stable sort).
 #pragma once

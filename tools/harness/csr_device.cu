@@ -1,4 +1,6 @@
-// The CSR kernels compiled in, and their runs for the device tests. Invariant: see csr_device.hpp.
+// The CSR kernels compiled in, and a run of them between filled tails.
+//
+// Called by the device tests. Invariant: see csr_device.hpp.
 #include "harness/csr_device.hpp"
 
 #include <fulcrum/layer/csr.cuh>

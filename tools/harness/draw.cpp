@@ -1,4 +1,6 @@
-// Apportionment and systematic sampling. Invariant: see draw.hpp; 128-bit products keep both exact at any size.
+// Apportionment and systematic sampling.
+//
+// Called by receipt.cpp and trace.cpp. Invariant: see draw.hpp; 128-bit products keep both exact at any size.
 #include "harness/draw.hpp"
 
 #include <numeric>

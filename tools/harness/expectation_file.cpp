@@ -1,4 +1,6 @@
-// Invariant: see expectation_file.hpp.
+// Reads and rewrites the file of compile expectations, and counts what a compiler's log warns of.
+//
+// Called by check_compiles(). Invariant: see expectation_file.hpp.
 #include "harness/expectation_file.hpp"
 
 #include <fmt/format.h>

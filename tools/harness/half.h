@@ -1,8 +1,7 @@
 // f16 and bf16 as bit patterns: rounding from f32 to nearest even with finite values staying finite, and back.
 //
 // Used by the data generator and the oracle, on the host and on a GPU.
-// Invariant: round_to() gives the bits of cvt.rn.satfinite from f32, checked against the host compiler's types in
-// tests.
+// Invariant: round_to() gives the bits of cvt.rn.satfinite from f32; tests hold it against every pattern and tie.
 #pragma once
 
 #include <fulcrum/core/shape.h>

@@ -1,4 +1,6 @@
-// Invariant: see jit_kernels.hpp.
+// fulcrum::jit with the headers that the tools carry, its failures turned into exceptions.
+//
+// Called by the verbs, the tuner, bench and the tests. Invariant: see jit_kernels.hpp.
 #include "harness/jit_kernels.hpp"
 
 #include <fmt/format.h>

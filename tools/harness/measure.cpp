@@ -1,4 +1,6 @@
-// Invariant: see measure.hpp.
+// Compiles, checks and times one Config, or two one after the other in one graph.
+//
+// Called by the verb probe and by bench. Invariant: see measure.hpp.
 #include "harness/measure.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,6 @@
 // Host side of harness/oracle.hpp: factors, sampled rows, whole small problems, and differences in words.
+//
+// Called by ProblemOnDevice, check() and the tests. Invariant: see oracle.hpp; the same problem gives the same samples.
 #include "harness/oracle.hpp"
 
 #include <fmt/format.h>

@@ -53,8 +53,6 @@ struct HostProblem {
 // [rows][out columns]
 std::vector<OracleValue> oracle_rows(const OracleInput& input, const std::vector<OracleRow>& rows, uint32_t columns);
 
-// ---- on a GPU
-
 // Writes the token rows of a problem; gaps between rows get NaN. Asynchronous.
 Status fill_tokens(const Problem& problem, Data data, uint8_t* tokens, cuda_api::Stream stream);
 

@@ -1,4 +1,6 @@
-// Problems of the two reference workloads, and their sizes. Invariant: see problem.hpp.
+// Problems of the two reference workloads, and their sizes.
+//
+// Called by the verbs, the tuner, bench and the tests. Invariant: see problem.hpp.
 #include "harness/problem.hpp"
 
 #include <fulcrum/core/layout.h>

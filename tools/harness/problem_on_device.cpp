@@ -1,4 +1,6 @@
-// Memory of a problem. Invariant: see problem_on_device.hpp.
+// Memory of a problem: everything made on first use, counted, and kept until the problem goes.
+//
+// Called by check(), the timer, the tuner and bench. Invariant: see problem_on_device.hpp.
 #include "harness/problem_on_device.hpp"
 
 #include <fmt/format.h>

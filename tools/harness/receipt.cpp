@@ -1,4 +1,6 @@
-// The popularity curve of `receipt` and the dealing of its rows to tokens. Invariant: see receipt.hpp.
+// The popularity curve of `receipt` and the dealing of its rows to tokens.
+//
+// Called by make_routing(). Invariant: see receipt.hpp.
 #include "harness/receipt.hpp"
 
 #include <algorithm>

@@ -14,7 +14,7 @@ namespace fulcrum::harness {
 
 // Popularity of the expert of rank r among `active`, relative to the first: exp(-decay * (r / (active - 1)) ^ bend).
 // The two numbers are what the receipt leaves open once the form is chosen (the counts of recorded models in
-// data/routing fall off like this: near straight on a log scale, steeper at the head):
+// tests/data/routing fall off like this: near straight on a log scale, steeper at the head):
 //   decay  the last active expert expects 1.5 rows where the first has 934, so rounding leaves it at least one:
 //          exp(-decay) = 1.5 / 934
 //   bend   makes the whole add up: the sum over 284 ranks is 32768 / 934 = 35.0835 (solved by bisection; a test

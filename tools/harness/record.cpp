@@ -1,4 +1,6 @@
-// Invariant: see record.hpp. One table of fields serves header, writing and reading.
+// Lines of the record of benchmarks, written and read.
+//
+// Called by bench. Invariant: see record.hpp; one table of fields serves header, writing and reading.
 #include "harness/record.hpp"
 
 #include <fmt/format.h>

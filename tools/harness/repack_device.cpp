@@ -1,4 +1,6 @@
-// Compiles, launches and times the repack kernels. Invariant: see repack_device.hpp.
+// Compiles, launches and times the repack kernels.
+//
+// Called by ProblemOnDevice, bench and the device tests. Invariant: see repack_device.hpp.
 #include "harness/repack_device.hpp"
 
 #include <fulcrum/pack/repack_entries.h>

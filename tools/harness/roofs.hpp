@@ -34,11 +34,9 @@ class RoofMeter {
   RoofMeter(const RoofMeter&) = delete;
   RoofMeter& operator=(const RoofMeter&) = delete;
 
-  uint64_t buffer_bytes() const { return buffer_.size(); }
-
   ReadRoof read();                      // the whole buffer
   ReadRoof read_bytes(uint64_t bytes);  // each launch the next part of the buffer; at most the buffer
-  double copy_gbps();                   // half of the buffer to the other half, read and written bytes counted
+  double copy_gbps();                   // its start to its end, read and written bytes counted
   MatrixRoof matrix();                  // bf16, 8192^3, random data, f32 accumulation
 
  private:

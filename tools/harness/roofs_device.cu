@@ -1,4 +1,6 @@
-// Invariant: see roofs_device.hpp and timer.hpp.
+// Kernels that are measured against or that measuring needs: reads, random matrices, a delay.
+//
+// Called by roofs.cpp and timer.cpp. Invariant: see roofs_device.hpp and enqueue_delay() in timer.hpp.
 #include "harness/roofs_device.hpp"
 
 #include "harness/draw_inputs.h"

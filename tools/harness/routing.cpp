@@ -1,4 +1,6 @@
-// The text form of routings and what all kinds share: checks, weights, identity. Invariant: see routing.hpp.
+// The text form of routings and what all kinds share: checks, weights, identity.
+//
+// Called by the verbs, the tuner, bench and the tests. Invariant: see routing.hpp.
 #include "harness/routing.hpp"
 
 #include <fmt/format.h>

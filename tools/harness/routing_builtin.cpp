@@ -1,4 +1,6 @@
-// Formulas of the built-in routings. Invariant: ids[token * top_k + choice], all in [0, experts).
+// Formulas of the built-in routings.
+//
+// Called by make_routing(). Invariant: ids[token * top_k + choice], all in [0, experts).
 #include "harness/routing_builtin.hpp"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// Counting of routes. Invariant: see routing_stats.hpp.
+// Counting of routes: rows per expert, and what follows from them.
+//
+// Called by the verbs routing and probe, problem_size() and the tuner. Invariant: see routing_stats.hpp.
 #include "harness/routing_stats.hpp"
 
 #include <algorithm>

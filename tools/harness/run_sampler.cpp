@@ -1,4 +1,6 @@
-// Reservoir sampling of runs and the warm-up filter. Invariant: see run_sampler.hpp.
+// Reservoir sampling of runs and the warm-up filter.
+//
+// Called by sample_trace(). Invariant: see run_sampler.hpp.
 #include "harness/run_sampler.hpp"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// Invariant: see timer.hpp.
+// Captured graphs between events, and order statistics of their times.
+//
+// Called by the tuner's race, measure(), roofs and measure_repack(). Invariant: see timer.hpp.
 #include "harness/timer.hpp"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
-// Streams a recorded routing and samples batches from it. Invariant: see trace.hpp.
+// Streams a recorded routing and samples batches from it.
+//
+// Called by make_routing(). Invariant: see trace.hpp.
 #include "harness/trace.hpp"
 
 #include <fmt/format.h>

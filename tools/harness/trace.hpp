@@ -50,8 +50,8 @@ struct TraceSample {
 };
 
 // At least this many rows in a row that name the same set of experts are a warm-up (an engine's dummy batch: all its
-// tokens are alike). Recorded text repeats a row at most three times in data/routing, and dummy batches of graph
-// captures start at 16 rows or more.
+// tokens are alike). Recorded text repeats a row at most three times in tests/data/routing, and dummy batches of
+// graph captures start at 16 rows or more.
 inline constexpr uint32_t warm_up_run = 16;
 
 // Throws InputError "path:line: ..." for a wrong column, an id out of range, a blank line or CR LF, and without a line

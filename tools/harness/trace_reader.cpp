@@ -1,4 +1,6 @@
-// The rows of a routing trace. Invariant: see trace_reader.hpp.
+// The rows of a routing trace, field by field.
+//
+// Called by sample_trace(). Invariant: see trace_reader.hpp.
 #include "harness/trace_reader.hpp"
 
 #include <fmt/format.h>

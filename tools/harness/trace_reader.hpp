@@ -23,7 +23,7 @@ struct TraceCount {
 
 class TraceReader {
  public:
-  // Opens the file and reads its header. `experts` bounds the ids; 0 leaves them unbounded.
+  // Opens the file and reads its header. `experts` bounds the ids; with 0 the bound is 2^16.
   TraceReader(const std::string& path, uint32_t experts);
 
   TraceForm form() const { return form_; }

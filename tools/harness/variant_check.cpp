@@ -1,4 +1,6 @@
-// Invariant: see variant_check.hpp.
+// One variant on all small problems, or its registers, spills and warnings against the file of expectations.
+//
+// Called by the rendered test cases and by verify. Invariant: see variant_check.hpp.
 #include "harness/variant_check.hpp"
 
 #include <fmt/format.h>
