@@ -28,7 +28,8 @@ template <class E>
 std::string names_of() {
   std::string list;
   const ValueNames names = value_names(E{});
-  for (int32_t index = 0; index < names.count; ++index) list += (index > 0 ? ", " : "") + std::string(names.names[index]);
+  for (int32_t index = 0; index < names.count; ++index)
+    list += (index > 0 ? ", " : "") + std::string(names.names[index]);
   return list;
 }
 
@@ -66,7 +67,8 @@ CLI::Option* add_dtype(CLI::App* verb, std::optional<DType>& dtype, const std::s
       "--dtype",
       [&dtype](const std::string& text) {
         dtype = parse_name<DType>(text);
-        if (!dtype) throw CLI::ValidationError("--dtype", fmt::format("'{}' is not one of {}", text, names_of<DType>()));
+        if (!dtype)
+          throw CLI::ValidationError("--dtype", fmt::format("'{}' is not one of {}", text, names_of<DType>()));
       },
       words);
 }
@@ -77,7 +79,8 @@ CLI::Option* add_projection(CLI::App* verb, Projection& projection, const std::s
       [&projection](const std::string& text) {
         const std::optional<Projection> parsed = parse_name<Projection>(text);
         if (!parsed) {
-          throw CLI::ValidationError("--projection", fmt::format("'{}' is not one of {}", text, names_of<Projection>()));
+          throw CLI::ValidationError("--projection",
+                                     fmt::format("'{}' is not one of {}", text, names_of<Projection>()));
         }
         projection = *parsed;
       },

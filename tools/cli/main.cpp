@@ -19,7 +19,8 @@ namespace {
 constexpr const char* about =
     "Finds the best grouped-MoE GEMM kernel for NVFP4 weights on this GPU and this routing, and says why.";
 constexpr const char* exit_codes =
-    "Exit codes: 0 done; 1 wrong usage or input; 2 something is wrong or nothing was found; 3 no GPU where one is needed; "
+    "Exit codes: 0 done; 1 wrong usage or input; 2 something is wrong or nothing was found; 3 no GPU where one is "
+    "needed; "
     "130 interrupted.";
 
 int run(int argc, char** argv) {

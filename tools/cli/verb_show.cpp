@@ -66,7 +66,8 @@ std::string source_text(const Row& row) {
 void print_aligned(const std::vector<std::vector<std::string>>& lines, size_t num_left) {
   std::vector<size_t> widths(lines.front().size());
   for (const auto& line : lines) {
-    for (size_t column = 0; column < line.size(); ++column) widths[column] = std::max(widths[column], line[column].size());
+    for (size_t column = 0; column < line.size(); ++column)
+      widths[column] = std::max(widths[column], line[column].size());
   }
   for (const auto& line : lines) {
     std::string text;
@@ -89,20 +90,23 @@ void print_text(const Table& table, const std::vector<const Row*>& rows) {
     fmt::print("{}  {}: {}\n", line.run, line.key, line.value);
   }
   fmt::print("\n");
-  std::vector<std::vector<std::string>> lines = {
-      {"workload", "case", "item", "dtype", "routing", "n", "k", "us", "95 % interval", "default", "change", "TFLOP/s", "GB/s",
-       "floor", "regs", "smem", "blocks", "how", "config: code_word, k_order, then what differs from the default"}};
+  std::vector<std::vector<std::string>> lines = {{"workload", "case", "item", "dtype", "routing", "n", "k", "us",
+                                                  "95 % interval", "default", "change", "TFLOP/s", "GB/s", "floor",
+                                                  "regs", "smem", "blocks", "how",
+                                                  "config: code_word, k_order, then what differs from the default"}};
   for (const Row* row : rows) {
     const Place place = place_of(*row);
     const Config base = default_config(kernel_kind(row->shape));
-    const std::string layout = fmt::format("{}, {}", value_name(row->config.code_word), value_name(row->config.k_order));
-    lines.push_back({place.workload, place.case_name, value_name(row->shape.projection), value_name(row->shape.dtype),
-                     row->routing, std::to_string(row->shape.n), std::to_string(row->shape.k),
-                     fmt::format("{:.1f}", row->median_us), fmt::format("{:.1f}..{:.1f}", row->ci_low_us, row->ci_high_us),
-                     fmt::format("{:.1f}", row->default_us), change_text(*row), fmt::format("{:.0f}", row->tflops),
-                     fmt::format("{:.0f}", row->gbps), fmt::format("{:.1f} %", row->roof_percent),
-                     std::to_string(row->registers), std::to_string(row->shared_bytes), std::to_string(row->blocks_per_sm),
-                     source_text(*row), layout + "; " + tuner::difference_text(row->config, base)});
+    const std::string layout =
+        fmt::format("{}, {}", value_name(row->config.code_word), value_name(row->config.k_order));
+    lines.push_back(
+        {place.workload, place.case_name, value_name(row->shape.projection), value_name(row->shape.dtype), row->routing,
+         std::to_string(row->shape.n), std::to_string(row->shape.k), fmt::format("{:.1f}", row->median_us),
+         fmt::format("{:.1f}..{:.1f}", row->ci_low_us, row->ci_high_us), fmt::format("{:.1f}", row->default_us),
+         change_text(*row), fmt::format("{:.0f}", row->tflops), fmt::format("{:.0f}", row->gbps),
+         fmt::format("{:.1f} %", row->roof_percent), std::to_string(row->registers), std::to_string(row->shared_bytes),
+         std::to_string(row->blocks_per_sm), source_text(*row),
+         layout + "; " + tuner::difference_text(row->config, base)});
   }
   print_aligned(lines, 5);
   fmt::print("\nhow each was chosen\n");

@@ -64,10 +64,11 @@ int explain_config(const Options& options, Arch arch) {
   } else if (reason != nullptr) {
     fmt::print("illegal for {}: {}\n", arch_name(arch), reason);
   } else {
-    fmt::print("legal for {}: {} threads, {} bytes of shared memory, at most {} registers a thread ({} expected), {} blocks "
-               "an SM\n",
-               arch_name(arch), block_threads(config), shared, register_limit(config), tuner::expected_registers(config),
-               json["blocks_per_sm"].get<uint32_t>());
+    fmt::print(
+        "legal for {}: {} threads, {} bytes of shared memory, at most {} registers a thread ({} expected), {} blocks "
+        "an SM\n",
+        arch_name(arch), block_threads(config), shared, register_limit(config), tuner::expected_registers(config),
+        json["blocks_per_sm"].get<uint32_t>());
   }
   return reason == nullptr ? 0 : 2;
 }
@@ -75,7 +76,8 @@ int explain_config(const Options& options, Arch arch) {
 void print_text(const SpaceCounts& counts, const std::vector<Config>& first, const Options& options, Arch arch) {
   const KernelKind kind = kind_of(options);
   fmt::print("{} legal variants of {} points for {} {} on {}, each with {} settings of run levers\n", counts.legal,
-             counts.points, value_name(kind.dtype), value_name(options.projection), arch_name(arch), counts.run_settings);
+             counts.points, value_name(kind.dtype), value_name(options.projection), arch_name(arch),
+             counts.run_settings);
   if (!first.empty()) {
     fmt::print("\nthe first {}, by what they change of the default\n", first.size());
     for (const Config& config : first) fmt::print("  {}\n", tuner::difference_text(config, default_config(kind)));
@@ -87,12 +89,9 @@ void print_text(const SpaceCounts& counts, const std::vector<Config>& first, con
 
 void print_json(const SpaceCounts& counts, const std::vector<Config>& first, const Options& options, Arch arch) {
   const KernelKind kind = kind_of(options);
-  Json json{{"arch", arch_name(arch)},
-            {"dtype", value_name(kind.dtype)},
-            {"projection", value_name(options.projection)},
-            {"points", counts.points},
-            {"legal", counts.legal},
-            {"run_settings", counts.run_settings}};
+  Json json{
+      {"arch", arch_name(arch)}, {"dtype", value_name(kind.dtype)}, {"projection", value_name(options.projection)},
+      {"points", counts.points}, {"legal", counts.legal},           {"run_settings", counts.run_settings}};
   json["reasons"] = Json::array();
   for (const auto& [reason, count] : counts.reasons) json["reasons"].push_back({{"reason", reason}, {"points", count}});
   json["variants"] = Json::array();

@@ -44,8 +44,9 @@ void add_own_shape(CLI::App* verb, Options& options) {
   OwnShape& own = options.own;
   CLI::Option** flag = options.own_flags;
   const char* group = "A shape of your own, in place of the workloads";
-  *flag++ = verb->add_option("--n", own.n, "rows of the packed weight: outputs, twice the intermediate size for gate_up")
-                ->group(group);
+  *flag++ =
+      verb->add_option("--n", own.n, "rows of the packed weight: outputs, twice the intermediate size for gate_up")
+          ->group(group);
   *flag++ = verb->add_option("--k", own.k, "reduction: the row length of tokens")->group(group);
   *flag++ = verb->add_option("--experts", own.experts, "experts of the global id space")->group(group);
   *flag++ = verb->add_option("--local-experts", own.local_experts, "experts of this rank; 0: all from the first on")
@@ -53,21 +54,24 @@ void add_own_shape(CLI::App* verb, Options& options) {
   *flag++ = verb->add_option("--first-expert", own.first_expert, "first expert of this rank")->group(group);
   *flag++ = verb->add_option("--top-k", own.top_k, "experts per token")->check(CLI::Range(1, 32))->group(group);
   *flag++ = verb->add_option("--tokens", own.tokens, "token counts, separated by commas")->delimiter(',')->group(group);
-  add_projection(verb, own.projection, "plain (the default), gate_up (with SiLU) or down (one row a pair)")->group(group);
+  add_projection(verb, own.projection, "plain (the default), gate_up (with SiLU) or down (one row a pair)")
+      ->group(group);
 }
 
 }  // namespace
 
 void add_tune(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand(
-      "tune", "Finds the best Config for every cell of a workload and writes a table; without a GPU, by the cost model");
+      "tune",
+      "Finds the best Config for every cell of a workload and writes a table; without a GPU, by the cost model");
   const auto options = std::make_shared<Options>();
   TuneOptions& tune = options->tune;
   verb->add_option("--workload", tune.workloads, "prefill, decode or both, separated by commas")
       ->delimiter(',')
       ->check(CLI::IsMember({"prefill", "decode"}))
       ->capture_default_str();
-  verb->add_option("--cases", tune.cases, "cases of the workload, separated by commas: 512, K3 ...; all of them by default")
+  verb->add_option("--cases", tune.cases,
+                   "cases of the workload, separated by commas: 512, K3 ...; all of them by default")
       ->delimiter(',');
   verb->add_option("--routing", tune.routing,
                    "probe, receipt, decode, uniform, one_hot or trace:PATH[:layer=L][:seed=S][:runs=R]; the workload's "
@@ -79,7 +83,8 @@ void add_tune(CLI::App& app, int& exit_code) {
   verb->add_option("--out", tune.out, "the table; rows of an earlier one that are not tuned again stay")
       ->capture_default_str();
   verb->add_option("--records", tune.records, "append the winners' measurements to this file, bench/results/<gpu>.tsv");
-  verb->add_option("--journal", tune.journal, "what was done, one line of JSON an event; the table's name + .journal by default");
+  verb->add_option("--journal", tune.journal,
+                   "what was done, one line of JSON an event; the table's name + .journal by default");
   verb->add_flag("--json", tune.json, "print JSON");
   verb->add_option("--jobs", tune.jobs, "compile workers; one a core by default")->check(CLI::Range(1, 256));
   verb->add_option("--top", tune.top, "candidates to compile for each cell; 40 by default, 3 without a GPU")

@@ -22,8 +22,8 @@ struct Scored {
 // What makes two Configs the same idea: everything but these.
 std::string form_of(const Config& config) {
   Config form = config;
-  for (const char* name : {"stages", "min_blocks", "register_cap", "token_granularity", "token_pad", "tile_queue",
-                           "producer_warps"}) {
+  for (const char* name :
+       {"stages", "min_blocks", "register_cap", "token_granularity", "token_pad", "tile_queue", "producer_warps"}) {
     const int32_t lever = lever_index(name);
     if (lever >= 0) set_lever(form, lever, lever_infos[lever].default_value);
   }

@@ -16,7 +16,8 @@ std::vector<harness::Problem> own_problems(const OwnShape& own, const std::strin
   for (const uint32_t tokens : own.tokens) {
     harness::Problem problem;
     const uint32_t local = own.local_experts == 0 ? own.experts - own.first_expert : own.local_experts;
-    problem.shape = {own.n, own.k, own.experts, local, own.first_expert, own.top_k, dtype, own.projection, Activation::none};
+    problem.shape = {own.n,     own.k, own.experts,    local,           own.first_expert,
+                     own.top_k, dtype, own.projection, Activation::none};
     if (own.projection == Projection::gate_up) problem.shape.activation = Activation::silu;
     if (own.projection == Projection::down) problem.input_rows = RowOrder::pair;
     problem.routing = harness::make_routing(spec, {tokens, own.experts, own.top_k});

@@ -36,18 +36,18 @@ struct Tried {
 struct CellResult {
   Config config{};
   Source source = Source::measured;
-  std::string chosen;       // how, in words
+  std::string chosen;  // how, in words
   Interval median_us;
   double best_us = 0;
   double default_us = 0;
-  Interval ratio;           // log(time / default's)
-  double noise = 0;         // what the A/A twin showed
+  Interval ratio;    // log(time / default's)
+  double noise = 0;  // what the A/A twin showed
   uint64_t samples = 0;
   uint32_t registers = 0;
   uint32_t blocks_per_sm = 0;
   double rel_error = 0;
   std::string machine;
-  std::string bound;        // the cost model's busiest station
+  std::string bound;  // the cost model's busiest station
 };
 
 struct Cell {
@@ -59,7 +59,7 @@ struct Cell {
   std::vector<Variant*> candidates;  // the default first
   std::vector<Tried> tried;          // with a GPU measured, else modelled
   std::optional<CellResult> result;
-  std::string problem_words;         // why there is no result
+  std::string problem_words;  // why there is no result
 
   KernelKind kind() const { return kernel_kind(problem.shape); }
   Config base() const { return default_config(kind()); }
@@ -67,7 +67,8 @@ struct Cell {
 
 // The cells of the named workloads, or of the user's own shape. Throws InputError.
 std::vector<Cell> make_cells(const std::vector<std::string>& workloads, const std::vector<std::string>& cases,
-                             const std::string& routing, std::optional<DType> dtype, const std::optional<OwnShape>& own);
+                             const std::string& routing, std::optional<DType> dtype,
+                             const std::optional<OwnShape>& own);
 
 size_t num_groups(const std::vector<Cell>& cells);
 

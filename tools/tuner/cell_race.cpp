@@ -30,7 +30,8 @@ CellRace::~CellRace() {
 void CellRace::note_drop(const Config& config, const std::string& why) {
   Variant& variant = run_.variants.get(config, cell_.kind(), run_.target.device.arch);
   variant.dropped = why;
-  run_.journal.write("dropped", {{"cell", harness::problem_name(cell_.problem)}, {"config", config_text(config)}, {"why", why}});
+  run_.journal.write("dropped",
+                     {{"cell", harness::problem_name(cell_.problem)}, {"config", config_text(config)}, {"why", why}});
 }
 
 Runner* CellRace::admit(const Config& config) {

@@ -34,8 +34,8 @@ class CellRace {
   CellRace(const CellRace&) = delete;
   CellRace& operator=(const CellRace&) = delete;
 
-  // Loads, checks and prepares `config`; null when it does not compile, does not fit or is wrong, which is noted. Throws
-  // DeviceError when the GPU itself failed, which ends the run.
+  // Loads, checks and prepares `config`; null when it does not compile, does not fit or is wrong, which is noted.
+  // Throws DeviceError when the GPU itself failed, which ends the run.
   Runner* admit(const Config& config);
 
   // Checks again; a runner that is wrong now was lucky before.

@@ -26,8 +26,8 @@ struct CompileOutcome {
   uint32_t registers = 0;  // per thread
   uint32_t spill_bytes = 0;
   uint64_t code_bytes = 0;
-  std::string machine;     // hash of the machine code
-  double seconds = 0;      // of NVRTC; 0 from the cache
+  std::string machine;  // hash of the machine code
+  double seconds = 0;   // of NVRTC; 0 from the cache
   bool from_cache = false;
 };
 

@@ -89,8 +89,7 @@ class Worker {
   std::string end() {
     (void)::kill(-pid_, SIGKILL);
     int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {}
     pid_ = -1;
     if (WIFSIGNALED(status)) return fmt::format("signal {}", WTERMSIG(status));
     return fmt::format("exit code {}", WEXITSTATUS(status));
@@ -128,9 +127,7 @@ class Pool {
   }
 
  private:
-  bool stopped() const {
-    return wants_no_more_ || interrupted() || (seconds_ > 0 && seconds_since(begin_) > seconds_);
-  }
+  bool stopped() const { return wants_no_more_ || interrupted() || (seconds_ > 0 && seconds_since(begin_) > seconds_); }
 
   void hand_out(std::unique_ptr<Worker>& worker) {
     if (worker == nullptr) worker = std::make_unique<Worker>(options_.command);

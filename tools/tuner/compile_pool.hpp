@@ -18,11 +18,11 @@ namespace fulcrum::tuner {
 struct PoolOptions {
   std::vector<std::string> command;  // what a worker runs; empty: this program's hidden verb
   int num_workers = 1;
-  double timeout_s = 60;             // of one compile: the largest variants take 4 s
+  double timeout_s = 60;  // of one compile: the largest variants take 4 s
 };
 
-// Calls `done(index, outcome)` as jobs finish, in any order; stops handing out jobs when it returns false or an interrupt
-// came, and when `seconds` have passed (0: no limit). Returns the number of outcomes.
+// Calls `done(index, outcome)` as jobs finish, in any order; stops handing out jobs when it returns false or an
+// interrupt came, and when `seconds` have passed (0: no limit). Returns the number of outcomes.
 size_t compile_all(const std::vector<CompileJob>& jobs, const PoolOptions& options, double seconds,
                    const std::function<bool(size_t, const CompileOutcome&)>& done);
 

@@ -71,8 +71,12 @@ const std::vector<uint32_t>& CostModel::tile_rows(int32_t tile_m, TileOrder orde
 const CostModel::Spread& CostModel::spread(const Config& config, uint32_t blocks_per_sm) {
   const bool in_turn = config.tile_queue == TileQueue::fixed && config.grid_extent == GridExtent::persistent;
   const uint32_t n_tiles = num_n_tiles(shape_, config);
-  const SpreadKey key{config.tile_m,       static_cast<int32_t>(config.tile_order), config.token_granularity,
-                      int32_t(n_tiles), in_turn ? 0 : 1,                         blocks_per_sm};
+  const SpreadKey key{config.tile_m,
+                      static_cast<int32_t>(config.tile_order),
+                      config.token_granularity,
+                      int32_t(n_tiles),
+                      in_turn ? 0 : 1,
+                      blocks_per_sm};
   Spread& spread = spreads_[key];
   if (!spread.sms.empty()) return spread;
   const uint32_t num_sms = target_.device.num_sms;
@@ -133,8 +137,8 @@ double CostModel::producer_us(const Config& config, uint32_t blocks_per_sm, cons
   const double stages = num_stages(shape_, config);
   // the first producer copies the weights; all of them share the rows
   const double weight_cycles = config.tile_n / 64.0 * producer_copy_cycles;
-  const double granule_cycles = config.copy == Copy::bulk ? 8 * producer_copy_cycles
-                                                          : 8 * config.tile_k / 8.0 / 32 * producer_piece_cycles;
+  const double granule_cycles =
+      config.copy == Copy::bulk ? 8 * producer_copy_cycles : 8 * config.tile_k / 8.0 / 32 * producer_piece_cycles;
   double worst = 0;
   for (const Load& load : spread.sms) {
     const double rows = load.granules * granule_cycles / config.producer_warps;

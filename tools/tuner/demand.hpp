@@ -1,7 +1,7 @@
 // What one consumer warp asks of its scheduler: cycles for a stage and for a tile's end, counted in machine code.
 //
-// Called by the cost model alone. Counts are of sm_90 code from ptxas 13.0.88, bulk ring, read with nvdisasm between two
-// HMMA groups of the main loop; they are instructions of a warp, and an instruction takes one issue slot.
+// Called by the cost model alone. Counts are of sm_90 code from ptxas 13.0.88, bulk ring, read with nvdisasm between
+// two HMMA groups of the main loop; they are instructions of a warp, and an instruction takes one issue slot.
 // Invariant: demands grow with the warp's units and token blocks and do not depend on the machine but for mma_cycles.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace fulcrum::tuner {
 
-// Instructions that turn one unit (16 outputs x 64 columns, 32 codes a lane) into fragments, its loads included, and how
-// many of them the integer pipe takes (LOP3, SHF, PRMT), which issues every second cycle.
+// Instructions that turn one unit (16 outputs x 64 columns, 32 codes a lane) into fragments, its loads included, and
+// how many of them the integer pipe takes (LOP3, SHF, PRMT), which issues every second cycle.
 struct DequantCount {
   double issued;
   double integer;
@@ -79,7 +79,8 @@ inline Demand warp_demand(const Config& config, double blocks, double mma_cycles
 }
 
 // Share of a scheduler's cycles that `warps` warps fill when each in turn needs it for `service` cycles and then waits
-// for `delay`: exact mean value analysis of a closed network with one station and one delay (Reiser and Lavenberg, 1980).
+// for `delay`: exact mean value analysis of a closed network with one station and one delay (Reiser and Lavenberg,
+// 1980).
 inline double scheduler_utilization(double warps, double service, double delay) {
   double queue = 0;
   double utilization = 0;
@@ -89,7 +90,8 @@ inline double scheduler_utilization(double warps, double service, double delay) 
     const double rate = number / (response + delay);
     queue = rate * response;
     const double next = rate * service;
-    if (number > whole) return utilization + (next - utilization) * (whole - (number - 1));  // between two whole numbers
+    if (number > whole)
+      return utilization + (next - utilization) * (whole - (number - 1));  // between two whole numbers
     utilization = next;
   }
   return utilization;

@@ -63,8 +63,9 @@ void choose(Cell& cell, Layout layout) {
   CellResult result;
   result.config = winner->config;
   result.source = Source::modelled;
-  result.chosen = winner->config == base ? "default: the model sees no gain"
-                                         : fmt::format("model: {:+.1f} %, not measured", 100 * std::expm1(winner->ratio));
+  result.chosen = winner->config == base
+                      ? "default: the model sees no gain"
+                      : fmt::format("model: {:+.1f} %, not measured", 100 * std::expm1(winner->ratio));
   result.median_us = {winner->us, winner->us, winner->us};
   result.best_us = winner->us;
   result.default_us = winner->us / std::exp(winner->ratio);

@@ -10,9 +10,9 @@
 namespace fulcrum::tuner {
 namespace {
 
-constexpr double quiet_s = 2;         // shorter work shows nothing
-constexpr double terminal_s = 0.1;    // between two frames
-constexpr double plain_s = 10;        // between two lines in a log
+constexpr double quiet_s = 2;       // shorter work shows nothing
+constexpr double terminal_s = 0.1;  // between two frames
+constexpr double plain_s = 10;      // between two lines in a log
 constexpr int bar_cells = 24;
 
 }  // namespace
@@ -33,7 +33,8 @@ double Progress::seconds() const {
 }
 
 double Progress::seconds_left(uint64_t done, double now) const {
-  const double by_count = done == 0 ? budget_ : now * static_cast<double>(total_ - std::min(done, total_)) / static_cast<double>(done);
+  const double by_count =
+      done == 0 ? budget_ : now * static_cast<double>(total_ - std::min(done, total_)) / static_cast<double>(done);
   return budget_ > 0 ? std::max(0.0, std::min(by_count, budget_ - now)) : by_count;
 }
 

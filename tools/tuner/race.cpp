@@ -60,7 +60,8 @@ std::vector<double> Race::ratios(size_t entry, size_t against) const {
   return log_ratios(from(own), from(base));
 }
 
-std::vector<size_t> halve(Race& race, std::vector<size_t> entries, size_t keep, const std::function<bool()>& may_go_on) {
+std::vector<size_t> halve(Race& race, std::vector<size_t> entries, size_t keep,
+                          const std::function<bool()>& may_go_on) {
   for (int blocks = first_round_blocks;; blocks += blocks / 2) {
     if (race.run(entries, blocks, may_go_on) < blocks) break;
     sort_by_point(race, entries);

@@ -19,7 +19,7 @@ constexpr size_t survivors_kept = 6;    // after halving
 constexpr size_t leaders = 3;           // whose neighbours are tried
 constexpr size_t neighbours_most = 24;  // of one round, best by the model first
 constexpr int neighbour_rounds = 3;
-constexpr size_t finalists_most = 4;    // of one Layout
+constexpr size_t finalists_most = 4;  // of one Layout
 constexpr int confirm_blocks = 40;
 constexpr int confirm_blocks_least = 12;  // whatever the budget says
 constexpr double admit_share = 0.5;       // of a cell's time until candidates are all admitted
@@ -186,7 +186,8 @@ class GroupRace {
     blocks += race->run(entries, confirm_blocks - blocks, [&] { return may_go_on(deadline, cell); });
     if (blocks < 2) return settle_unconfirmed(cell, layout);
     while (true) {
-      const Choice choice = choose_entry(*race, entries, [&](size_t entry) { return arena.runner(entry).config; }, layout);
+      const Choice choice = choose_entry(
+          *race, entries, [&](size_t entry) { return arena.runner(entry).config; }, layout);
       Runner& winner = arena.runner(choice.entry);
       if (arena.still_right(winner)) return settle(cell, *race, winner, choice);
       std::erase(entries, choice.entry);

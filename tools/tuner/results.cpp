@@ -38,7 +38,8 @@ void add_provenance(const TuneRun& run, Table& table) {
     set("cuda", version_text(cuda_api::runtime_version()));
     set("execution", "CUDA graph of several launches, each on the next weight bank; banks together at least 3x L2");
     set("protocol", fmt::format("randomly ordered blocks with the default and its A/A twin; paired bootstrap 95 % over "
-                                "blocks; confirmed on fresh samples; delta {} %", 100 * delta));
+                                "blocks; confirmed on fresh samples; delta {} %",
+                                100 * delta));
   } else {
     set("protocol", "cost model on the routing below, with registers and occupancy of the compiled kernels");
   }
@@ -96,8 +97,8 @@ Table load_earlier(const std::string& path) {
   if (::access(path.c_str(), F_OK) != 0) return Table{};
   Result<Table> table = Table::load(path.c_str());
   if (!table.ok()) {
-    throw harness::InputError(fmt::format("{} exists and is not a table that can be added to ({}); give another --out", path,
-                                          message(table.status())));
+    throw harness::InputError(fmt::format("{} exists and is not a table that can be added to ({}); give another --out",
+                                          path, message(table.status())));
   }
   return *table;
 }

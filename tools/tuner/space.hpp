@@ -1,5 +1,5 @@
-// The space that the tuner searches: every legal Config of codegen/space.toml, counts of what the rules refuse, and steps
-// of one lever.
+// The space that the tuner searches: every legal Config of codegen/space.toml, counts of what the rules refuse, and
+// steps of one lever.
 //
 // Called by `fulcrum space`, by tune and by the tests. Needs no GPU.
 // Invariant: a Config that comes out is legal for the (arch, kind) it was asked for; nothing here knows a rule, all
@@ -44,8 +44,8 @@ std::vector<Config> neighbours(const Config& config, Arch arch, KernelKind kind,
 // Levers in which two Configs differ.
 int32_t levers_apart(const Config& left, const Config& right);
 
-std::string config_text(const Config& config);                // canonical, every lever
-std::string lever_text(int32_t lever, int32_t value);         // "tile_n=128"
+std::string config_text(const Config& config);                   // canonical, every lever
+std::string lever_text(int32_t lever, int32_t value);            // "tile_n=128"
 std::string difference_text(const Config&, const Config& base);  // "tile_n=256 stages=3", or "default"
 
 }  // namespace fulcrum::tuner

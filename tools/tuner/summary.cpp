@@ -21,12 +21,8 @@ double percent(double log_ratio) { return 100 * std::expm1(log_ratio); }
 
 Json cell_json(const TuneRun& run, const Cell& cell) {
   const harness::Problem& problem = cell.problem;
-  Json json{{"workload", problem.workload},
-            {"case", problem.case_name},
-            {"item", problem.item},
-            {"shape", shape_text(problem.shape)},
-            {"tokens", problem.routing.tokens},
-            {"routing", problem.routing.name},
+  Json json{{"workload", problem.workload},       {"case", problem.case_name},        {"item", problem.item},
+            {"shape", shape_text(problem.shape)}, {"tokens", problem.routing.tokens}, {"routing", problem.routing.name},
             {"tried", cell.tried.size()}};
   if (!cell.result) {
     json["problem"] = cell.problem_words;
@@ -68,9 +64,12 @@ void print_json(const TuneRun& run) {
                    {"no_room", run.space.no_room}};
   for (const auto& [reason, count] : run.space.reasons) json["space"]["reasons"][reason] = count;
   const CompileTotals& totals = run.variants.totals();
-  json["compile"] = {{"asked", totals.asked},           {"compiled", totals.compiled},
-                     {"from_cache", totals.from_cache}, {"failed", totals.failed},
-                     {"spilled", totals.spilled},       {"duplicates", totals.duplicates},
+  json["compile"] = {{"asked", totals.asked},
+                     {"compiled", totals.compiled},
+                     {"from_cache", totals.from_cache},
+                     {"failed", totals.failed},
+                     {"spilled", totals.spilled},
+                     {"duplicates", totals.duplicates},
                      {"seconds", totals.compile_seconds}};
   json["checked"] = run.num_checked;
   json["wrong"] = run.num_wrong;
@@ -99,11 +98,12 @@ void print_cell(const TuneRun& run, const Cell& cell) {
 
 void print_text(const TuneRun& run) {
   const CompileTotals& totals = run.variants.totals();
-  fmt::print("\n{}{}: {} of {} points legal; {} compiled ({} from the cache), {} spilled, {} duplicates, {} failed; "
-             "{} checks, {} wrong; {:.0f} s\n",
-             run.target.device.name, run.has_gpu ? "" : " (modelled)", run.space.legal, run.space.points, totals.compiled,
-             totals.from_cache, totals.spilled, totals.duplicates, totals.failed, run.num_checked, run.num_wrong,
-             run.seconds_used());
+  fmt::print(
+      "\n{}{}: {} of {} points legal; {} compiled ({} from the cache), {} spilled, {} duplicates, {} failed; "
+      "{} checks, {} wrong; {:.0f} s\n",
+      run.target.device.name, run.has_gpu ? "" : " (modelled)", run.space.legal, run.space.points, totals.compiled,
+      totals.from_cache, totals.spilled, totals.duplicates, totals.failed, run.num_checked, run.num_wrong,
+      run.seconds_used());
   fmt::print("roofs: read {:.0f} GB/s, matrix {:.0f} TFLOP/s{}\n\n", run.roofs.read_gbps, run.roofs.matrix_tflops,
              run.has_gpu ? "" : " (data sheets and shares measured on H200)");
   for (const Cell& cell : run.cells) print_cell(run, cell);

@@ -19,9 +19,9 @@ struct Preset {
   double mma_cycles;
 };
 
-// A tensor core's cycles for an m16n8k16 (2,048 multiply-adds): data-sheet rate / SMs / clock / 4 tensor cores gives 256
-// multiply-adds a clock on A100 (8 cycles), 64 on RTX 3090 (32), 128 on L40S and RTX PRO 6000 (16), 512 on Hopper, where
-// mma.sync reaches 63 % of what wgmma does (Luo et al., "Dissecting the NVIDIA Hopper architecture through
+// A tensor core's cycles for an m16n8k16 (2,048 multiply-adds): data-sheet rate / SMs / clock / 4 tensor cores gives
+// 256 multiply-adds a clock on A100 (8 cycles), 64 on RTX 3090 (32), 128 on L40S and RTX PRO 6000 (16), 512 on Hopper,
+// where mma.sync reaches 63 % of what wgmma does (Luo et al., "Dissecting the NVIDIA Hopper architecture through
 // microbenchmarking", 2025): 6.4. No such figure is published for 10.x and 12.1; they take Hopper's and RTX PRO 6000's.
 constexpr std::array presets{
     Preset{80, "NVIDIA A100-SXM4-80GB", 108, 40, 1.41, 2039, 312, 8},

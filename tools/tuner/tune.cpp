@@ -48,13 +48,14 @@ void find_target(TuneRun& run) {
   run.has_gpu = device && (!run.options.arch || run.options.arch->cc == device->arch.cc);
   if (run.has_gpu) {
     if (arch_name(device->arch) == nullptr) {
-      throw harness::InputError(fmt::format("{} has compute capability {}, for which fulcrum has no kernels", device->name,
-                                            device->arch.cc));
+      throw harness::InputError(
+          fmt::format("{} has compute capability {}, for which fulcrum has no kernels", device->name, device->arch.cc));
     }
     run.target = measured_target(*device, 0, 0);
   } else {
     run.target = named_target(run.options.arch.value_or(Arch{90}));
-    fmt::print(stderr, "no {} GPU here: compiling for {} and ranking by the cost model of {}; rows are marked modelled\n",
+    fmt::print(stderr,
+               "no {} GPU here: compiling for {} and ranking by the cost model of {}; rows are marked modelled\n",
                arch_name(run.target.device.arch), arch_name(run.target.device.arch), run.target.device.name);
   }
 }
@@ -83,7 +84,8 @@ void ensure_cache() {
   const std::string folder = jit::cache_folder();
   if (!folder.empty() && make_folders(folder) && ::access(folder.c_str(), W_OK) == 0) return;
   char temporary[] = "/tmp/fulcrum-cache-XXXXXX";
-  if (::mkdtemp(temporary) == nullptr) throw harness::InputError("neither the cache of compiled code nor /tmp can be written");
+  if (::mkdtemp(temporary) == nullptr)
+    throw harness::InputError("neither the cache of compiled code nor /tmp can be written");
   fmt::print(stderr, "the cache '{}' cannot be written; using {} for this run\n", folder, temporary);
   (void)::setenv("FULCRUM_CACHE_DIR", temporary, 1);
 }
@@ -109,7 +111,8 @@ void rank_cells(TuneRun& run) {
   std::vector<std::pair<KernelKind, LegalSpace>> spaces;
   for (const Cell& cell : run.cells) {
     const auto same = [&](const auto& each) { return each.first == cell.kind(); };
-    if (std::find_if(spaces.begin(), spaces.end(), same) == spaces.end()) spaces.emplace_back(cell.kind(), LegalSpace{});
+    if (std::find_if(spaces.begin(), spaces.end(), same) == spaces.end())
+      spaces.emplace_back(cell.kind(), LegalSpace{});
   }
   Progress progress("cost model", spaces.size() + run.cells.size());
   std::atomic<size_t> next{0}, done{0};
@@ -130,9 +133,8 @@ void rank_cells(TuneRun& run) {
     for (std::thread& thread : threads) thread.join();
   };
   const Arch arch = run.target.device.arch;
-  in_parallel(spaces.size(), [&](size_t index) {
-    spaces[index].second = legal_space(arch, spaces[index].first, run.options.pins);
-  });
+  in_parallel(spaces.size(),
+              [&](size_t index) { spaces[index].second = legal_space(arch, spaces[index].first, run.options.pins); });
   in_parallel(run.cells.size(), [&](size_t index) {
     Cell& cell = run.cells[index];
     const auto same = [&](const auto& each) { return each.first == cell.kind(); };
@@ -156,7 +158,8 @@ void rank_cells(TuneRun& run) {
   }
 }
 
-// Defaults first, then every cell's best, its second best and so on: whenever time ends, all cells have had a like share.
+// Defaults first, then every cell's best, its second best and so on: whenever time ends, all cells have had a like
+// share.
 void compile_candidates(TuneRun& run) {
   const Arch arch = run.target.device.arch;
   const auto want = [&](Cell& cell, const Config& config) {
@@ -165,7 +168,8 @@ void compile_candidates(TuneRun& run) {
     cell.candidates.push_back(variant);
   };
   for (Cell& cell : run.cells) want(cell, cell.base());
-  for (size_t place = 0; place < run.options.top * 2; ++place) {  // `best` holds a little more than top: layouts' shares
+  for (size_t place = 0; place < run.options.top * 2;
+       ++place) {  // `best` holds a little more than top: layouts' shares
     for (Cell& cell : run.cells) {
       if (place < cell.ranking.best.size()) want(cell, cell.ranking.best[place].config);
     }
@@ -202,7 +206,8 @@ int tune(const TuneOptions& options) {
   measure_roofs(run);
   if (!interrupted()) rank_cells(run);
   if (!interrupted()) compile_candidates(run);
-  const bool all_ranked = std::all_of(run.cells.begin(), run.cells.end(), [](const Cell& c) { return c.model != nullptr; });
+  const bool all_ranked =
+      std::all_of(run.cells.begin(), run.cells.end(), [](const Cell& c) { return c.model != nullptr; });
   if (run.has_gpu) {
     if (!interrupted()) race_cells(run, [&] { write_table(run, earlier); });
   } else if (all_ranked) {
@@ -212,7 +217,8 @@ int tune(const TuneOptions& options) {
   if (run.has_gpu) write_records(run);
   print_summary(run);
   if (interrupted()) return 130;
-  const bool complete = std::all_of(run.cells.begin(), run.cells.end(), [](const Cell& c) { return c.result.has_value(); });
+  const bool complete =
+      std::all_of(run.cells.begin(), run.cells.end(), [](const Cell& c) { return c.result.has_value(); });
   return complete && !run.failed_check ? 0 : 2;
 }
 

@@ -64,7 +64,8 @@ void Variants::settle(Variant& variant) {
   ++totals_.compiled;
   totals_.from_cache += outcome.from_cache ? 1 : 0;
   Variant*& first = by_machine_[{kind_number(variant.job.kind), outcome.machine}];
-  const bool is_same_launch = first != nullptr && block_threads(first->job.config) == block_threads(variant.job.config) &&
+  const bool is_same_launch = first != nullptr &&
+                              block_threads(first->job.config) == block_threads(variant.job.config) &&
                               layout_of(first->job.config) == layout_of(variant.job.config);
   if (is_same_launch && !variant.is_default) {
     ++totals_.duplicates;

@@ -35,7 +35,8 @@ class Variants {
   // The variant of (config, kind), made when it is new. The reference stays valid.
   Variant& get(const Config& config, KernelKind kind, Arch arch);
 
-  // Compiles those that are not yet, in the order given, within `seconds` (0: no limit). `progress` is called after each.
+  // Compiles those that are not yet, in the order given, within `seconds` (0: no limit). `progress` is called after
+  // each.
   void compile(const std::vector<Variant*>& wanted, const PoolOptions& options, double seconds,
                const std::function<void(size_t done, const Variant&)>& progress);
 

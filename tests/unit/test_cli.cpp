@@ -1,0 +1,232 @@
+// The command line: exit codes, tables that can be shown, what is refused and how, and compile workers that die.
+#include "temporary_folder.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <fulcrum/host/table.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tuner/compile_pool.hpp"
+
+using namespace fulcrum;
+
+namespace {
+
+// The tool lies beside the tests.
+std::string tool() {
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  const std::string self(path, length > 0 ? size_t(length) : 0);
+  return self.substr(0, self.rfind('/')) + "/fulcrum";
+}
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+Outcome fulcrum_cli(const TemporaryFolder& folder, const std::string& arguments) {
+  const std::string command = "FULCRUM_CACHE_DIR='" + folder.path() + "/cache' '" + tool() + "' " + arguments + " >'" +
+                              (folder / "out") + "' 2>'" + (folder / "err") + "' </dev/null";
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(folder / "out"), read_text(folder / "err")};
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// A small cell, with everything pinned but the stages, so that two kernels are compiled.
+const std::string small_tune =
+    "tune --arch sm_80 --n 64 --k 64 --experts 8 --top-k 2 --tokens 16 --top 2 --jobs 2 --tile-n 64 --tile-m 8 "
+    "--tile-k 64 "
+    "--warps-n 2 --warps-m 1 --copy cp_async --code-word f16 --k-order natural --token-granularity 8 ";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli)
+
+BOOST_AUTO_TEST_CASE(usage) {
+  const TemporaryFolder folder;
+  BOOST_TEST(fulcrum_cli(folder, "--help").code == 0);
+  BOOST_TEST(holds(fulcrum_cli(folder, "--version").out, FULCRUM_VERSION_TEXT));
+  BOOST_TEST(fulcrum_cli(folder, "").code == 1);
+  BOOST_TEST(fulcrum_cli(folder, "no_such_verb").code == 1);
+  BOOST_TEST(fulcrum_cli(folder, "tune --no-such-flag").code == 1);
+  BOOST_TEST(fulcrum_cli(folder, "tune --arch sm_12").code == 1);
+  BOOST_TEST(fulcrum_cli(folder, "tune --workload other").code == 1);
+  const Outcome help = fulcrum_cli(folder, "tune --help");
+  for (const LeverInfo& lever : lever_infos) {
+    std::string flag = std::string("--") + lever.name;
+    for (char& letter : flag) letter = letter == '_' ? '-' : letter;
+    BOOST_TEST(holds(help.out, flag + " "), flag);
+  }
+  BOOST_TEST(!holds(fulcrum_cli(folder, "--help").out, "compile-worker"));
+}
+
+BOOST_AUTO_TEST_CASE(space_says_why) {
+  const TemporaryFolder folder;
+  BOOST_TEST(fulcrum_cli(folder, "space --config tile_n=128,stages=4").code == 0);
+  const Outcome illegal = fulcrum_cli(folder, "space --config tile_n=100");
+  BOOST_TEST(illegal.code == 2);
+  BOOST_TEST(holds(illegal.out, "tile_n is a multiple of 64"));
+  const Outcome old = fulcrum_cli(folder, "space --config copy=bulk --arch 80 --json");
+  BOOST_TEST(old.code == 2);
+  BOOST_TEST(holds(old.out, "sm_90"));
+  const Outcome wrong = fulcrum_cli(folder, "space --config tile_q=1");
+  BOOST_TEST(wrong.code == 1);
+  BOOST_TEST(holds(wrong.err, "no such lever"));
+  const Outcome list = fulcrum_cli(folder, "space --tile-n 64 --tile-m 8 --copy cp_async --dtype bf16 --limit 3");
+  BOOST_TEST(list.code == 0);
+  BOOST_TEST(holds(list.out, "legal variants"));
+  BOOST_TEST(fulcrum_cli(folder, "space --stages many").code == 1);
+}
+
+BOOST_AUTO_TEST_CASE(show_refuses_what_is_no_table) {
+  const TemporaryFolder folder;
+  BOOST_TEST(fulcrum_cli(folder, "show " + (folder / "missing.tsv")).code == 1);
+  write_text(folder / "broken.tsv", "# format: fulcrum-table 1\nrun\n");
+  const Outcome broken = fulcrum_cli(folder, "show " + (folder / "broken.tsv"));
+  BOOST_TEST(broken.code == 1);
+  BOOST_TEST(holds(broken.err, "line "));
+}
+
+// Without a GPU and with one: another architecture than the GPU's is modelled.
+BOOST_AUTO_TEST_CASE(tune_by_the_model_writes_a_table) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "table.tsv";
+  const Outcome tune = fulcrum_cli(folder, small_tune + "--json --out " + path);
+  BOOST_TEST(tune.code == 0, tune.err);
+  BOOST_TEST(holds(tune.out, "\"source\": \"modelled\""));
+  const Result<Table> table = Table::load(path.c_str());
+  BOOST_REQUIRE(table.ok());
+  BOOST_REQUIRE(table->rows().size() == 1u);
+  const Row& row = table->rows()[0];
+  BOOST_TEST((row.source == Source::modelled));
+  BOOST_TEST(row.median_us > 0);
+  BOOST_TEST(row.registers > 0u);
+  BOOST_TEST(row.config.tile_n == 64);
+  BOOST_TEST(table->find_provenance(row.run.c_str(), "date") != nullptr);
+
+  const Outcome again = fulcrum_cli(folder, small_tune + "--tokens 32 --out " + path);
+  BOOST_TEST(again.code == 0, again.err);
+  BOOST_TEST(Table::load(path.c_str())->rows().size() == 2u);  // the first row stays
+
+  const Outcome show = fulcrum_cli(folder, "show " + path);
+  BOOST_TEST(show.code == 0);
+  BOOST_TEST(holds(show.out, "modelled"));
+  BOOST_TEST(holds(fulcrum_cli(folder, "show --json " + path).out, "\"tokens_first\": 16"));
+  BOOST_TEST(fulcrum_cli(folder, "show --workload decode " + path).code == 2);
+}
+
+BOOST_AUTO_TEST_CASE(tune_refuses_before_it_works) {
+  const TemporaryFolder folder;
+  BOOST_TEST(fulcrum_cli(folder, "tune --arch sm_80 --n 64 --out " + (folder / "t.tsv")).code == 1);
+  const std::string shape = "tune --arch sm_80 --k 64 --experts 8 --top-k 2 --tokens 16 --out " + (folder / "t.tsv");
+  const Outcome odd = fulcrum_cli(folder, shape + " --n 40");
+  BOOST_TEST(odd.code == 1);
+  BOOST_TEST(holds(odd.err, "multiple of 16"));
+  BOOST_TEST(fulcrum_cli(folder, "tune --arch sm_80 --workload decode --cases K9").code == 1);
+  BOOST_TEST(fulcrum_cli(folder, "tune --arch sm_80 --routing nowhere").code == 1);
+  write_text(folder / "t.tsv", "not a table\n");
+  const Outcome taken = fulcrum_cli(folder, shape + " --n 64");
+  BOOST_TEST(taken.code == 1);
+  BOOST_TEST(read_text(folder / "t.tsv") == "not a table\n");
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupt_leaves_a_table) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "table.tsv";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    (void)::setenv("FULCRUM_CACHE_DIR", folder.path().c_str(), 1);
+    (void)!::freopen((folder / "out").c_str(), "w", stdout);
+    (void)!::freopen((folder / "err").c_str(), "w", stderr);
+    ::execl(tool().c_str(), "fulcrum", "tune", "--arch", "sm_80", "--workload", "decode", "--cases", "K0", "--jobs",
+            "1", "--top", "500", "--budget", "600", "--out", path.c_str(), static_cast<char*>(nullptr));
+    ::_exit(127);
+  }
+  // the first compile is done when the journal says so
+  for (int tick = 0; tick < 1200 && !holds(read_text(path + ".journal"), "compiled"); ++tick) ::usleep(100 * 1000);
+  (void)::kill(child, SIGINT);
+  int status = 0;
+  (void)::waitpid(child, &status, 0);
+  BOOST_TEST(WIFEXITED(status));
+  BOOST_TEST(WEXITSTATUS(status) == 130);
+  BOOST_TEST(Table::load(path.c_str()).ok());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(compile_pool)
+
+namespace {
+
+std::vector<tuner::CompileOutcome> run_pool(const std::string& script, int num_jobs, double timeout_s) {
+  const std::vector<tuner::CompileJob> jobs(static_cast<size_t>(num_jobs), {Config{}, KernelKind{}, Arch{80}});
+  std::vector<tuner::CompileOutcome> outcomes(jobs.size());
+  tuner::PoolOptions options{{"/bin/sh", "-c", script}, 2, timeout_s};
+  const size_t count = tuner::compile_all(jobs, options, 0, [&](size_t index, const tuner::CompileOutcome& outcome) {
+    outcomes[index] = outcome;
+    return true;
+  });
+  BOOST_TEST(count == jobs.size());
+  return outcomes;
+}
+
+const std::string good_line = tuner::write_outcome({true, "", 64, 0, 1024, "hash-13.0", 0.5, false});
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(jobs_cross_the_pipe) {
+  tuner::CompileJob job{Config{}, {DType::bf16, true, Activation::silu}, Arch{90}};
+  job.config.stages = 7;
+  const auto back = tuner::read_job(tuner::write_job(job));
+  BOOST_REQUIRE(back.has_value());
+  BOOST_TEST((back->config == job.config));
+  BOOST_TEST((back->kind == job.kind));
+  BOOST_TEST(back->arch.cc == 90);
+  BOOST_TEST(!tuner::read_job("{\"config\":\"tile_q=1\"}").has_value());
+  BOOST_TEST(!tuner::read_outcome("Segmentation fault").has_value());
+  BOOST_TEST(!tuner::read_outcome("[]").has_value());
+}
+
+BOOST_AUTO_TEST_CASE(every_job_is_answered) {
+  for (const auto& outcome : run_pool("while read line; do echo '" + good_line + "'; done", 7, 10)) {
+    BOOST_TEST(outcome.ok);
+    BOOST_TEST(outcome.registers == 64u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_crash_costs_one_job) {
+  for (const auto& outcome : run_pool("read line; kill -SEGV $$", 3, 10)) {
+    BOOST_TEST(!outcome.ok);
+    BOOST_TEST(holds(outcome.why, "signal 11"));
+  }
+  for (const auto& outcome : run_pool("exit 3", 3, 10)) BOOST_TEST(!outcome.ok);
+}
+
+BOOST_AUTO_TEST_CASE(a_hang_costs_one_job) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (const auto& outcome : run_pool("read line; sleep 60", 2, 0.5)) {
+    BOOST_TEST(!outcome.ok);
+    BOOST_TEST(holds(outcome.why, "more than"));
+  }
+  BOOST_TEST((std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)));
+}
+
+BOOST_AUTO_TEST_CASE(nonsense_and_missing_workers_cost_one_job_each) {
+  for (const auto& outcome : run_pool("read line; echo hello; read line", 2, 10)) BOOST_TEST(!outcome.ok);
+  const std::vector<tuner::CompileJob> jobs(2, {Config{}, KernelKind{}, Arch{80}});
+  size_t failures = 0;
+  (void)tuner::compile_all(jobs, {{"/no/such/program"}, 2, 10}, 0, [&](size_t, const tuner::CompileOutcome& outcome) {
+    failures += outcome.ok ? 0 : 1;
+    return true;
+  });
+  BOOST_TEST(failures == 2u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,159 @@
+// The tuner's space: the staged walk against the rules point by point, neighbours, and pins.
+#include <boost/test/unit_test.hpp>
+#include <fulcrum_space.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "harness/random.hpp"
+#include "tuner/space.hpp"
+
+using namespace fulcrum;
+using namespace fulcrum::tuner;
+
+namespace {
+
+constexpr Arch sm_90{90};
+constexpr KernelKind gate_up{DType::f16, true, Activation::silu};
+
+// A space small enough to count by hand: everything pinned to the default but two levers.
+Pins all_but(std::initializer_list<const char*> free_levers) {
+  Pins pins;
+  const Config base = default_config(gate_up);
+  for (int32_t lever = 0; lever < num_levers; ++lever) pins[size_t(lever)] = get_lever(base, lever);
+  for (const char* name : free_levers) pins[size_t(lever_index(name))].reset();
+  return pins;
+}
+
+Config random_point(harness::Random& random) {
+  Config config;
+  for (int32_t lever = 0; lever < num_levers; ++lever) {
+    const LeverValues& values = family_spaces[0].levers[lever];
+    set_lever(config, lever, values.values[random.below(uint64_t(values.num_values))]);
+  }
+  return without_run_levers(config);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(tuner_space)
+
+// Over a slice with every tile lever free, the walk must find exactly what illegal_reason allows, and count the rest.
+BOOST_AUTO_TEST_CASE(walk_agrees_with_the_rules) {
+  for (const Arch arch : {Arch{80}, sm_90}) {
+    const Pins pins = all_but({"tile_n", "tile_m", "warps_n", "warps_m", "stages", "copy", "token_granularity"});
+    std::set<std::string> found;
+    const SpaceCounts counts = enumerate_space(arch, gate_up, pins, [&](const Config& config) {
+      BOOST_REQUIRE(illegal_reason(config, arch, gate_up) == nullptr);
+      found.insert(config_text(config));
+    });
+    BOOST_TEST(found.size() == counts.legal);
+    uint64_t points = 1;
+    for (const char* name : {"tile_n", "tile_m", "warps_n", "warps_m", "stages", "copy", "token_granularity"}) {
+      points *= uint64_t(family_spaces[0].levers[lever_index(name)].num_values);
+    }
+    BOOST_TEST(counts.points == points);
+    uint64_t sum = counts.legal;
+    for (const auto& [reason, count] : counts.reasons) sum += count;
+    BOOST_TEST(sum == points);
+    harness::Random random(uint64_t(arch.cc));
+    for (int draw = 0; draw < 20000; ++draw) {
+      Config config = random_point(random);
+      for (int32_t lever = 0; lever < num_levers; ++lever) {
+        if (const auto& pin = pins[size_t(lever)]) set_lever(config, lever, *pin);
+      }
+      const bool is_legal = illegal_reason(config, arch, gate_up) == nullptr;
+      BOOST_REQUIRE(found.contains(config_text(config)) == is_legal);
+    }
+  }
+}
+
+// A stage refuses a point only for levers that its rule reads; levers of later stages must not matter to it.
+BOOST_AUTO_TEST_CASE(early_rules_do_not_read_later_levers) {
+  harness::Random random(1);
+  const auto same = [](const char* a, const char* b) { return a == b; };
+  for (int draw = 0; draw < 20000; ++draw) {
+    const Config one = random_point(random);
+    Config other = random_point(random);
+    for (const char* name : {"tile_n", "tile_m", "tile_k", "warps_n", "warps_m"}) {
+      set_lever(other, lever_index(name), get_lever(one, lever_index(name)));
+    }
+    BOOST_REQUIRE(same(rules::tile_reason(one), rules::tile_reason(other)));
+    for (const char* name : {"token_granularity", "token_pad"}) {
+      set_lever(other, lever_index(name), get_lever(one, lever_index(name)));
+    }
+    BOOST_REQUIRE(same(rules::token_reason(one), rules::token_reason(other)));
+    for (const char* name : {"copy", "producer_warps"}) {
+      set_lever(other, lever_index(name), get_lever(one, lever_index(name)));
+    }
+    BOOST_REQUIRE(same(rules::producer_reason(one, sm_90), rules::producer_reason(other, sm_90)));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(default_is_in_the_space) {
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const KernelKind kind{dtype, false, Activation::none};
+    const Config base = default_config(kind);
+    Pins pins;
+    for (int32_t lever = 0; lever < num_levers; ++lever) {
+      const LeverValues& values = family_spaces[0].levers[lever];
+      const int32_t* end = values.values + values.num_values;
+      BOOST_TEST(std::count(values.values, end, get_lever(base, lever)) == 1, lever_infos[lever].name);
+      pins[size_t(lever)] = get_lever(base, lever);
+    }
+    BOOST_TEST(enumerate_space(Arch{80}, kind, pins, [](const Config&) {}).legal == 1u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(older_architectures_allow_less) {
+  const Pins pins = all_but({"tile_n", "tile_m", "stages", "copy"});
+  const auto legal = [&](Arch arch) { return enumerate_space(arch, gate_up, pins, [](const Config&) {}).legal; };
+  BOOST_TEST(legal(Arch{80}) < legal(sm_90));
+  BOOST_TEST(legal(Arch{86}) <= legal(Arch{80}));
+}
+
+BOOST_AUTO_TEST_CASE(pins_hold) {
+  Pins pins = all_but({"stages"});
+  pins[size_t(lever_index("tile_k"))] = 128;
+  uint64_t visited = 0;
+  (void)enumerate_space(sm_90, gate_up, pins, [&](const Config& config) {
+    BOOST_TEST(config.tile_k == 128);
+    ++visited;
+  });
+  BOOST_TEST(visited > 1u);
+  for (const Config& next : neighbours(default_config(gate_up), sm_90, gate_up, all_but({"stages"}))) {
+    BOOST_TEST(levers_apart(next, default_config(gate_up)) == 1);
+    BOOST_TEST(next.stages != default_config(gate_up).stages);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(neighbours_are_legal_and_near) {
+  const Config base = default_config(gate_up);
+  const std::vector<Config> near = neighbours(base, sm_90, gate_up, {});
+  BOOST_TEST(near.size() > 10u);
+  std::map<std::string, int> moved;
+  for (const Config& next : near) {
+    BOOST_TEST(illegal_reason(next, sm_90, gate_up) == nullptr);
+    BOOST_TEST(levers_apart(next, base) >= 1);
+    BOOST_TEST(levers_apart(next, base) <= 2);
+    for (int32_t lever = 0; lever < num_levers; ++lever) {
+      if (get_lever(next, lever) != get_lever(base, lever)) ++moved[lever_infos[lever].name];
+    }
+  }
+  for (const char* name : {"tile_n", "tile_m", "stages", "copy", "tile_order", "grid_extent", "code_word", "k_order"}) {
+    BOOST_TEST(moved[name] >= 1, name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(differences_in_words) {
+  const Config base = default_config(gate_up);
+  Config other = base;
+  BOOST_TEST(difference_text(other, base) == "default");
+  other.stages = 6;
+  other.copy = Copy::bulk;
+  BOOST_TEST(difference_text(other, base) == "stages=6 copy=bulk");
+  BOOST_TEST(lever_index("no_such_lever") == -1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
