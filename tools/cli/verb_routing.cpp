@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/run_verb.hpp"
 #include "harness/input_error.hpp"
 #include "harness/routing.hpp"
 #include "harness/routing_stats.hpp"
@@ -179,20 +179,15 @@ void print_text(const Table& table, const std::vector<uint32_t>& granularity) {
 }
 
 int run(const Options& options) {
-  try {
-    const Table table = compute(options);
-    std::vector<uint32_t> granularity = options.granularity;
-    if (granularity.empty()) granularity.assign(std::begin(padding_granularities), std::end(padding_granularities));
-    if (options.json) {
-      print_json(options, table, granularity);
-    } else {
-      print_text(table, granularity);
-    }
-    return 0;
-  } catch (const InputError& error) {
-    fmt::print(stderr, "fulcrum routing: {}\n", error.what());
-    return 1;
+  const Table table = compute(options);
+  std::vector<uint32_t> granularity = options.granularity;
+  if (granularity.empty()) granularity.assign(std::begin(padding_granularities), std::end(padding_granularities));
+  if (options.json) {
+    print_json(options, table, granularity);
+  } else {
+    print_text(table, granularity);
   }
+  return 0;
 }
 
 }  // namespace
@@ -213,7 +208,7 @@ void add_routing(CLI::App& app, int& exit_code) {
       ->delimiter(',')
       ->check(CLI::Range(1, 65536));
   verb->add_flag("--json", options->json, "print JSON, with the rows of every expert");
-  verb->callback([options, &exit_code] { exit_code = run(*options); });
+  verb->callback([options, &exit_code] { exit_code = run_verb("routing", [&] { return run(*options); }); });
 }
 
 }  // namespace fulcrum::cli

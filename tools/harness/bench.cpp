@@ -153,10 +153,6 @@ jit::Cubin compile_once(const Config& config, const KernelKind& kind, Arch arch,
   return cubin;
 }
 
-Timing timing_of(std::vector<double> samples) {
-  return {median_of(samples), *std::min_element(samples.begin(), samples.end()), median_ci(samples), samples.size()};
-}
-
 void bench_compile(const KernelKind& kind, Arch arch, int samples, const CacheFolder& cache, const Report& report) {
   const Config config = default_config(kind);
   std::vector<double> cold, warm;

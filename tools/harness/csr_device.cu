@@ -6,7 +6,8 @@
 #include <fulcrum/layer/csr.cuh>
 
 #include <algorithm>
-#include <stdexcept>
+
+#include "harness/device_memory.hpp"
 
 FULCRUM_CSR_KERNEL(single)
 FULCRUM_CSR_KERNEL(count)
@@ -20,10 +21,6 @@ namespace {
 
 constexpr int fill = 0xA5;
 constexpr uint64_t tail = 16;  // elements behind each output that must keep the fill
-
-void require(const Status& status) {
-  if (!status.ok()) throw std::runtime_error(message(status));
-}
 
 // `count` elements and a tail, filled.
 template <class T>

@@ -39,7 +39,7 @@ struct DeviceCsr {
 };
 
 // build_routing() for batches of up to max_tokens, with this batch's token count on the device. Throws
-// std::runtime_error with the words of a Status.
+// DeviceError.
 DeviceCsr build_csr_on_device(const Routing& routing, const DeviceCsrRequest& request);
 
 }  // namespace fulcrum::harness

@@ -27,11 +27,16 @@ double tile_padding(const Csr& csr, const Config& config) {
 
 }  // namespace
 
+Timing timing_of(const std::vector<double>& samples_us) {
+  return {median_of(samples_us), *std::min_element(samples_us.begin(), samples_us.end()), median_ci(samples_us),
+          samples_us.size()};
+}
+
 Timing time_samples(GraphTimer& timer, int samples) {
   timer.warm_up();
   std::vector<double> times;
   for (int i = 0; i < samples; ++i) times.push_back(timer.sample_us());
-  return {median_of(times), *std::min_element(times.begin(), times.end()), median_ci(times), times.size()};
+  return timing_of(times);
 }
 
 Measurement measure(ProblemOnDevice& problem, const Config& config, int samples) {

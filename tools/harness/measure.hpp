@@ -24,6 +24,9 @@ struct Timing {
   uint64_t samples = 0;
 };
 
+// Statistics of samples in microseconds, at least one.
+Timing timing_of(const std::vector<double>& samples_us);
+
 // One warm-up replay, then `samples` samples.
 Timing time_samples(GraphTimer& timer, int samples);
 

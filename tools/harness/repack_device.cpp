@@ -5,8 +5,6 @@
 
 #include <fulcrum/pack/repack_entries.h>
 
-#include <fulcrum_embedded_headers.hpp>
-
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -16,6 +14,7 @@
 
 #include "harness/device_memory.hpp"
 #include "harness/input_error.hpp"
+#include "harness/jit_kernels.hpp"
 #include "harness/timer.hpp"
 
 namespace fulcrum::harness {
@@ -58,16 +57,14 @@ const Auxiliary& repack_kernel(RepackKind kind, RepackDirection direction) {
   static std::mutex mutex;
   static std::map<std::pair<int, uint32_t>, Auxiliary> kernels;  // a cubin is for one architecture
   const std::lock_guard<std::mutex> lock(mutex);
-  const Arch arch = require(query_device(require(cuda_api::current_device()))).arch;
+  const Arch arch = current_device().arch;
   const std::pair<int, uint32_t> key{arch.cc, repack_entry_index(kind, direction)};
   const auto found = kernels.find(key);
   if (found != kernels.end()) return found->second;
-  jit::Options options;
-  options.headers.files = embedded_headers;
-  options.headers.num_files = num_embedded_headers;
   const RepackEntry& entry = repack_entry(kind, direction);
   std::string explanation;
-  const Result<Auxiliary> kernel = jit::compile_auxiliary({entry.name, entry.source}, arch, options, &explanation);
+  const Result<Auxiliary> kernel =
+      jit::compile_auxiliary({entry.name, entry.source}, arch, jit_options(), &explanation);
   if (!kernel.ok()) throw std::runtime_error(explanation.empty() ? message(kernel.status()) : explanation);
   return kernels.emplace(key, *kernel).first->second;
 }

@@ -3,6 +3,8 @@
 // Called by the verbs, the tuner, bench and the tests. Invariant: see routing.hpp.
 #include "harness/routing.hpp"
 
+#include <fulcrum/host/hash.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -182,15 +184,13 @@ Routing make_routing(const RoutingSpec& spec, RoutingSize size, TraceReport* rep
 }
 
 uint64_t routing_hash(const Routing& routing) {
-  uint64_t hash = 0xCBF29CE484222325u;  // offset basis and prime of FNV-1a, 64 bits
-  const auto add = [&](uint32_t word) {
-    for (int shift = 0; shift < 32; shift += 8) hash = (hash ^ (word >> shift & 0xFF)) * 0x100000001B3u;
-  };
+  Fnv64 hash;
+  const auto add = [&](uint32_t word) { hash.update(&word, sizeof word); };
   add(routing.experts);
   add(routing.top_k);
   add(routing.tokens);
   for (const int32_t id : routing.ids) add(static_cast<uint32_t>(id));
-  return hash;
+  return hash.value();
 }
 
 Routing permute_tokens(const Routing& routing, const std::vector<uint32_t>& order) {
