@@ -140,6 +140,7 @@ BOOST_AUTO_TEST_CASE(tune_refuses_before_it_works) {
 BOOST_AUTO_TEST_CASE(an_interrupt_leaves_a_table) {
   const TemporaryFolder folder;
   const std::string path = folder / "table.tsv";
+  (void)::fflush(nullptr);  // what is buffered must not be written twice
   const pid_t child = ::fork();
   if (child == 0) {
     (void)::setenv("FULCRUM_CACHE_DIR", folder.path().c_str(), 1);

@@ -119,11 +119,11 @@ BOOST_AUTO_TEST_CASE(effects_are_found) {
 }
 
 BOOST_AUTO_TEST_CASE(verdicts) {
-  BOOST_TEST(judge({-0.03, -0.02, -0.01}, 0.005) == Verdict::gain);
-  BOOST_TEST(judge({-0.03, -0.02, -0.01}, 0.025) == Verdict::unresolved);  // not more than the noise
-  BOOST_TEST(judge({0.01, 0.02, 0.03}, 0.005) == Verdict::loss);
-  BOOST_TEST(judge({-0.002, 0.001, 0.003}, 0.001) == Verdict::null);
-  BOOST_TEST(judge({-0.02, 0.0, 0.02}, 0.001) == Verdict::unresolved);
+  BOOST_TEST((judge({-0.03, -0.02, -0.01}, 0.005) == Verdict::gain));
+  BOOST_TEST((judge({-0.03, -0.02, -0.01}, 0.025) == Verdict::unresolved));  // not more than the noise
+  BOOST_TEST((judge({0.01, 0.02, 0.03}, 0.005) == Verdict::loss));
+  BOOST_TEST((judge({-0.002, 0.001, 0.003}, 0.001) == Verdict::null));
+  BOOST_TEST((judge({-0.02, 0.0, 0.02}, 0.001) == Verdict::unresolved));
 }
 
 BOOST_AUTO_TEST_CASE(halving_finds_the_best) {
