@@ -1,4 +1,8 @@
 // The check itself, on a GPU: its oracle equals the CPU's, and whatever is wrong with an output is found and named.
+//
+// Run by ctest as device.device_check; needs a GPU.
+#include "needs_gpu.hpp"
+
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
@@ -61,7 +65,7 @@ bool says(const std::string& words, const std::string& part) { return words.find
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(device_check)
+BOOST_AUTO_TEST_SUITE(device_check, *boost::unit_test::precondition(NeedsGpu()))
 
 BOOST_AUTO_TEST_CASE(the_oracle_of_the_gpu_is_that_of_the_cpu) {
   for (const KernelKind& kind : {plain, gate_up, silu}) {

@@ -1,7 +1,9 @@
 // The CSR kernels against the host reference: every word equal, and nothing written besides, on routings of all kinds.
-#include <boost/test/unit_test.hpp>
+//
+// Run by ctest as device.csr_device; needs a GPU.
+#include "needs_gpu.hpp"
 
-#include <fulcrum/host/cuda_api.hpp>
+#include <boost/test/unit_test.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -62,12 +64,6 @@ Routing random_routing(Random& random) {
   }
   return routing;
 }
-
-struct NeedsGpu {
-  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
-    return cuda_api::num_devices().ok();
-  }
-};
 
 }  // namespace
 

@@ -2,27 +2,22 @@
 // oversubscribed ticket queues, somebody else's error, and the current device.
 //
 // Every weight is 1 and expert e's global scale is e + 1, so out[pair][n] = (e + 1) * sum of the token's row, exactly.
+#include "needs_gpu.hpp"
+
 #include <boost/test/unit_test.hpp>
 
 #include <fulcrum/fulcrum.hpp>
-#include <fulcrum/jit.hpp>
-#include <fulcrum_embedded_headers.hpp>
 
 #include <cstring>
 #include <vector>
 
 #include "harness/device_memory.hpp"
+#include "harness/jit_kernels.hpp"
 
 using namespace fulcrum;
 using namespace fulcrum::harness;
 
 namespace {
-
-struct NeedsGpu {
-  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
-    return cuda_api::num_devices().ok();
-  }
-};
 
 constexpr Shape shape{160, 672, 6, 4, 1, 2, DType::f16, Projection::plain, Activation::none};  // tails in n and k
 constexpr uint32_t num_tokens = 77;
@@ -31,12 +26,6 @@ constexpr uint64_t guard_bytes = 256;
 constexpr uint8_t guard = 0xA5;
 
 Arch this_arch() { return require(query_device(0)).arch; }
-
-jit::Options jit_options() {
-  jit::Options options;
-  options.headers = {embedded_headers, num_embedded_headers, nullptr};
-  return options;
-}
 
 Kernel compile(const Config& config, Arch arch) {
   std::string words;
@@ -120,15 +109,15 @@ class Batch {
     std::vector<uint16_t> tokens(num_tokens * shape.k);
     sums_.assign(num_tokens, 0);
     for (uint32_t at = 0; at < tokens.size(); ++at) {
-      const int value = static_cast<int>((at * 2654435761u + seed * 40503u) >> 13) % 3 -
-                        1;  // rows with different sums, below 512 with their factor
+      // rows with different sums, below 512 with their factor
+      const int value = static_cast<int>((at * 2654435761u + seed * 40503u) >> 13) % 3 - 1;
       tokens[at] = half_bits(value);
       sums_[at / shape.k] += value;
     }
     id_values_.resize(num_pairs);
     for (uint32_t pair = 0; pair < num_pairs; ++pair) {
-      id_values_[pair] =
-          static_cast<int32_t>((pair * 5 + seed + pair / 9) % 7) - 1;  // -1, remote ids 0 and 5, local 1..4
+      // -1, remote ids 0 and 5, local 1..4
+      id_values_[pair] = static_cast<int32_t>((pair * 5 + seed + pair / 9) % 7) - 1;
     }
     require(cuda_api::copy_async(tokens_.data(), tokens.data(), tokens_.bytes(), stream_));
     require(cuda_api::copy_async(ids_.data(), id_values_.data(), ids_.bytes(), stream_));

@@ -1,5 +1,9 @@
 // The repack kernels against the CPU reference, bit for bit, both ways: all kinds on odd shapes, every granule of
 // copies, strided rows, pointer tables, refusals, and one bank over 2^31 bytes.
+//
+// Run by ctest as device.repack_device; needs a GPU.
+#include "needs_gpu.hpp"
+
 #include <boost/test/unit_test.hpp>
 
 #include <fulcrum/pack/reference.hpp>
@@ -19,12 +23,6 @@ using Bytes = DeviceBuffer<uint8_t>;
 
 constexpr uint8_t guard = 0xA5;
 constexpr uint64_t guard_bytes = 256;  // behind every output
-
-struct NeedsGpu {
-  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
-    return cuda_api::num_devices().ok();
-  }
-};
 
 std::vector<RepackKind> kinds_of(CheckpointFormat format) {
   std::vector<RepackKind> kinds;

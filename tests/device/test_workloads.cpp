@@ -1,5 +1,9 @@
 // The built-in default on the reference workloads at full size, in both checkpoint formats and on every routing, and
 // one bank of more than 2^31 bytes.
+//
+// Run by ctest as device.device_workloads; needs a GPU.
+#include "needs_gpu.hpp"
+
 #include <boost/test/unit_test.hpp>
 
 #include "harness/check.hpp"
@@ -36,7 +40,7 @@ void check_formats(std::vector<Problem> problems) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(device_workloads)
+BOOST_AUTO_TEST_SUITE(device_workloads, *boost::unit_test::precondition(NeedsGpu()))
 
 BOOST_AUTO_TEST_CASE(prefill_in_both_formats) {
   check_formats(workload_problems("prefill", {}));

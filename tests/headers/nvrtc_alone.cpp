@@ -1,4 +1,6 @@
 // Each embedded header that NVRTC may be given (.h, .cuh) compiles alone, from the text embedded in this program.
+//
+// Run by ctest as headers.nvrtc_alone.
 #include <fulcrum_embedded_headers.hpp>
 
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,6 @@
 // The host reference of the CSR, the cutting of rows into token tiles, and the sizes that launches depend on.
+//
+// Run by ctest as unit.csr; needs no GPU.
 #include <boost/test/unit_test.hpp>
 
 #include <fulcrum/core/csr.h>

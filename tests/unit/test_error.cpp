@@ -1,4 +1,6 @@
 // Status, Result and message(): values that carry their own words; and the CUDA wrappers on a machine without a GPU.
+//
+// Run by ctest as unit.host_error; needs no GPU.
 #include <boost/test/unit_test.hpp>
 #include <fulcrum/host/cuda_api.hpp>
 

@@ -1,5 +1,7 @@
 // The compile cache and NVRTC: one compile a key across threads and processes, survival of kill -9 and damage, and what
 // is said when something is missing. Needs NVRTC, no GPU.
+//
+// Run by ctest as unit.jit_cache and unit.jit_compile.
 #include "spawn.hpp"
 #include "temporary_folder.hpp"
 

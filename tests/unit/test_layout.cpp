@@ -1,4 +1,6 @@
 // core/layout.h: places of codes and scales are one to one, inside the expert, and where mma's fragments want them.
+//
+// Run by ctest as unit.layout; needs no GPU.
 #include <boost/test/unit_test.hpp>
 
 #include <fulcrum/core/layout.h>

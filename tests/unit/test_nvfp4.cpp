@@ -1,25 +1,20 @@
 // E2M1, E4M3 and E5M3 against published values, and the arithmetic of dequantization in emulated f16 and bf16.
 // Invariant under test: code * scale * 2^-dequant_fold comes out of every code word's bits without a rounding.
+//
+// Run by ctest as unit.nvfp4; needs no GPU.
+#include "vectors.hpp"
+
 #include <boost/test/unit_test.hpp>
 
 #include <fulcrum/core/layout.h>
 #include <fulcrum/core/shape.h>
 
+#include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <string>
-
-#include <nlohmann/json.hpp>
 
 using namespace fulcrum;
 
 namespace {
-
-nlohmann::json read_vectors(const char* name) {
-  std::ifstream file(std::string(FULCRUM_TEST_DATA "/vectors/") + name);
-  BOOST_REQUIRE_MESSAGE(file.good(), "cannot read " << name);
-  return nlohmann::json::parse(file);
-}
 
 // A 16-bit float type: significant bits (the hidden one included) and the exponents of its smallest and largest binade.
 struct Float16 {

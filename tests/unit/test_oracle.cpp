@@ -1,5 +1,7 @@
 // The oracle on the CPU: rounding, exactness of the exact data, and bounds that a plain f32 kernel keeps and a wrong
 // one breaks.
+//
+// Run by ctest as unit.oracle; needs no GPU.
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>

@@ -1,14 +1,16 @@
 // pack/: published blocks read as their authors read them, packing and unpacking on the CPU, refusals with positions.
+//
+// Run by ctest as unit.pack; needs no GPU.
+#include "vectors.hpp"
+
 #include <boost/test/unit_test.hpp>
 
 #include <fulcrum/pack/reference.hpp>
 
-#include <fstream>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "harness/checkpoint.hpp"
 #include "harness/input_error.hpp"
@@ -17,12 +19,6 @@ using namespace fulcrum;
 using namespace fulcrum::harness;
 
 namespace {
-
-nlohmann::json read_vectors(const std::string& name) {
-  std::ifstream file(FULCRUM_TEST_DATA "/vectors/" + name);
-  BOOST_REQUIRE_MESSAGE(file.good(), "cannot read " << name);
-  return nlohmann::json::parse(file);
-}
 
 std::vector<RepackKind> all_kinds() {
   std::vector<RepackKind> kinds;

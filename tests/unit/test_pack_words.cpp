@@ -1,5 +1,7 @@
 // The word-level steps of the repack kernels, run lane by lane on the host: their words must be the reference's words.
 // Also what kernels and hosts agree on: which block does what, the refusal word, names and sources of the entries.
+//
+// Run by ctest as unit.pack_words; needs no GPU.
 #include <boost/test/unit_test.hpp>
 
 #include <fulcrum/pack/reference.hpp>

@@ -1,4 +1,8 @@
 // Plans and launches without a GPU: every refusal with its value and limit, the grid rule, and the parameters.
+//
+// Run by ctest as unit.host_plan and unit.host_launch; needs no GPU.
+#include "status_words.hpp"
+
 #include <boost/test/unit_test.hpp>
 #include <fulcrum/fulcrum.hpp>
 
@@ -42,12 +46,6 @@ struct Setup {
   }
 };
 
-/// A pointer that is never followed.
-template <class T>
-T* at(uintptr_t address) {
-  return reinterpret_cast<T*>(address);
-}
-
 Weights good_weights() {
   Weights weights;
   weights.packed = at<const uint8_t>(0x1000);
@@ -66,11 +64,6 @@ Buffers good_buffers() {
   buffers.tokens = at<const void>(0x6000);
   buffers.out = at<void>(0x7000);
   return buffers;
-}
-
-void check_words(const Status& status, Code code, const std::string& words) {
-  BOOST_TEST((status.code == code), message(status));
-  BOOST_TEST(message(status).find(words) != std::string::npos, message(status));
 }
 
 }  // namespace

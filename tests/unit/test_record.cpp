@@ -1,8 +1,9 @@
 // The record of benchmarks: what is written is read back, and a file of another kind is left alone.
+//
+// Run by ctest as unit.record; needs no GPU.
 #include <boost/test/unit_test.hpp>
 
 #include <fstream>
-#include <sstream>
 
 #include "harness/expectation_file.hpp"
 #include "harness/input_error.hpp"
@@ -33,13 +34,6 @@ Record example() {
   return record;
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(record)
@@ -68,7 +62,7 @@ BOOST_AUTO_TEST_CASE(appending_makes_the_file_once_and_then_grows_it) {
   append_records(path, {example()});
   append_records(path, {example(), example()});
   BOOST_TEST(read_records(path).size() == 3);
-  BOOST_TEST(text_of(path).find(record_header(), 1) == std::string::npos);
+  BOOST_TEST(read_text(path).find(record_header(), 1) == std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(bad_lines_are_named_with_their_number) {
@@ -90,7 +84,7 @@ BOOST_AUTO_TEST_CASE(a_file_of_another_kind_is_not_touched) {
   const std::string path = folder.path() + "/table.tsv";
   std::ofstream(path) << "run\tshape\n";
   BOOST_CHECK_THROW(append_records(path, {example()}), InputError);
-  BOOST_TEST(text_of(path) == "run\tshape\n");
+  BOOST_TEST(read_text(path) == "run\tshape\n");
   Record bad = example();
   bad.item = "two\tgemms";
   BOOST_CHECK_THROW(record_line(bad), InputError);
@@ -144,7 +138,7 @@ BOOST_AUTO_TEST_CASE(compile_expectations_are_kept_sorted_and_replaced) {
   BOOST_TEST(read_expectations(path, expectations));
   BOOST_TEST(expectations.size() == 2);
   BOOST_TEST((expectations.at({"b", "sm_90a"}) == CompileOutcome{120, 0, 0, 0}));
-  BOOST_TEST(text_of(path).find("a\tsm_80\t64\t16\t32\t1\nb\t") != std::string::npos);
+  BOOST_TEST(read_text(path).find("a\tsm_80\t64\t16\t32\t1\nb\t") != std::string::npos);
   BOOST_TEST(count_warnings("x.cu(3): warning #177-D\nptxas info : Used 40 registers\n") == 1u);
 }
 

@@ -1,5 +1,7 @@
 // The built-in routings, their statistics and the text form of a routing.
 // Expected figures are those of the reference workloads, to the printed digit.
+//
+// Run by ctest as unit.routing; needs no GPU.
 #include <boost/test/unit_test.hpp>
 
 #include <fmt/format.h>

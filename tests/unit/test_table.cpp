@@ -1,4 +1,6 @@
 // Tables: the text form and its strictness, what newer and older versions may write, and how rows are matched.
+//
+// Run by ctest as unit.host_table; needs no GPU.
 #include "temporary_folder.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,7 @@
 // Recorded routings: both forms, sampling of batches, warm-up rows, and every complaint with its line number.
 // The files of tests/data/routing were recorded by others from real models.
+//
+// Run by ctest as unit.trace; needs no GPU.
 #include <boost/test/unit_test.hpp>
 
 #include <unistd.h>

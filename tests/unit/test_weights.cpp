@@ -1,4 +1,8 @@
 // Checkpoints and routings without a GPU: what is refused before a kernel runs, with its value and limit.
+//
+// Run by ctest as unit.host_weights and unit.host_routing; needs no GPU.
+#include "status_words.hpp"
+
 #include <boost/test/unit_test.hpp>
 #include <fulcrum/fulcrum.hpp>
 
@@ -9,17 +13,6 @@ using namespace fulcrum;
 namespace {
 
 const Shape gate_up{1280, 4096, 288, 288, 0, 8, DType::f16, Projection::gate_up, Activation::silu};
-
-/// A pointer that is never followed.
-template <class T>
-T* at(uintptr_t address) {
-  return reinterpret_cast<T*>(address);
-}
-
-void check_words(const Status& status, Code code, const std::string& words) {
-  BOOST_TEST((status.code == code), message(status));
-  BOOST_TEST(message(status).find(words) != std::string::npos, message(status));
-}
 
 }  // namespace
 
