@@ -21,7 +21,7 @@ class Verdict:
 
 
 class Core:
-    """The `describe` executable: levers, kinds, archs, layout and helpers as attributes, verdicts by batch."""
+    """The `describe` executable: levers, kinds, archs and helpers as attributes, verdicts by batch."""
 
     def __init__(self, describe: str):
         self._describe = describe
@@ -29,7 +29,6 @@ class Core:
         self.levers = facts["levers"]
         self.kinds = {kind["name"]: kind for kind in facts["kinds"]}
         self.archs = {arch["cc"]: arch["name"] for arch in facts["archs"]}
-        self.layout = facts["layout"]
         self.helpers = facts["helpers"]
 
     def check(self, queries: list[tuple[int, str, str]]) -> list[Verdict]:

@@ -6,7 +6,6 @@ a file that would not change is not written, and an error is one sentence on std
 """
 
 import argparse
-import hashlib
 import sys
 from pathlib import Path
 
@@ -43,14 +42,13 @@ def write(path: Path, text: str) -> None:
 
 
 def render_headers(args) -> None:
-    """<fulcrum_embedded_headers.hpp> and its source: every header that device code may include, and their hash."""
+    """<fulcrum_embedded_headers.hpp> and its source: every header that device code may include."""
     files = []
     for path in sorted(args.include.rglob("*")):
         if path.suffix in EMBEDDED_SUFFIXES:
             files.append((path.relative_to(args.include).as_posix(), path.read_text()))
-    digest = hashlib.sha256("".join(f"{path}\0{text}\0" for path, text in files).encode()).hexdigest()
     write(args.out / "fulcrum_embedded_headers.hpp", template("embedded_headers.hpp.j2"))
-    write(args.out / "fulcrum_embedded_headers.cpp", template("embedded_headers.cpp.j2", files=files, digest=digest))
+    write(args.out / "fulcrum_embedded_headers.cpp", template("embedded_headers.cpp.j2", files=files))
 
 
 def render_space(args) -> None:

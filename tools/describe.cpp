@@ -1,7 +1,7 @@
 // describe: tells codegen (Python) what core/ says, so that levers, rules and layout are written once, in C++.
 // Built before everything else that is generated; codegen/core.py runs it. It calls no library and needs no GPU.
 //
-//   describe           JSON: levers, kernel kinds, architectures, defaults, layout constants, helper kernels
+//   describe           JSON: levers, kernel kinds, architectures, defaults, helper kernels
 //   describe --check   answers lines "cc <tab> kind <tab> config text" with "reason <tab> canonical text <tab> name";
 //                      an empty reason means legal, and a text that does not parse gets only its reason
 #include <fulcrum/core/config.h>
@@ -110,16 +110,14 @@ void print_kinds() {
   std::printf("\n  ],\n");
 }
 
-void print_archs_and_layout() {
+void print_archs() {
   std::printf("  \"archs\": [");
   const char* comma = "";
   for (const int cc : fulcrum::supported_archs) {
     std::printf("%s{\"cc\": %d, \"name\": \"%s\"}", comma, cc, arch_name(fulcrum::Arch{cc}));
     comma = ", ";
   }
-  std::printf("],\n  \"layout\": {\"unit_n\": %u, \"unit_k\": %u, \"unit_bytes\": %u, \"unit_code_bytes\": %u, ",
-              fulcrum::unit_n, fulcrum::unit_k, fulcrum::unit_bytes, fulcrum::unit_code_bytes);
-  std::printf("\"group_n\": %u, \"group_bytes\": %u},\n", fulcrum::group_n, fulcrum::group_bytes);
+  std::printf("],\n");
 }
 
 // What an engine without NVRTC launches beside the GEMMs. code_word and k_order are empty where any layout will do.
@@ -176,7 +174,7 @@ int main(int argc, char** argv) {
   std::printf("{\n");
   print_levers();
   print_kinds();
-  print_archs_and_layout();
+  print_archs();
   print_helpers();
   std::printf("}\n");
   return 0;

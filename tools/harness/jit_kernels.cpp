@@ -25,9 +25,6 @@ CompiledKernel compile_kernel(const Config& config, const KernelKind& kind, Arch
   CompiledKernel compiled;
   compiled.kernel = require(jit::load(cubin), "loading a kernel: ");
   compiled.info = cubin.info;
-  compiled.from_cache = cubin.from_cache;
-  compiled.compile_seconds = cubin.compile_seconds;
-  compiled.load_seconds = cubin.load_seconds;
   return compiled;
 }
 

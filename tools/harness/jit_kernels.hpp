@@ -6,7 +6,6 @@
 
 #include <fulcrum/jit.hpp>
 
-#include <optional>
 #include <string>
 
 namespace fulcrum::harness {
@@ -18,9 +17,6 @@ jit::Options jit_options();
 struct CompiledKernel {
   Kernel kernel;
   jit::CubinInfo info;
-  bool from_cache = false;
-  double compile_seconds = 0;
-  double load_seconds = 0;
 };
 
 // Compiles (or takes from the cache) and loads. Throws InputError when it does not compile, DeviceError when it does

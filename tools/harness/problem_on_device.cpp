@@ -260,13 +260,4 @@ const Expected& ProblemOnDevice::expected(Data data) {
   return *made;
 }
 
-void ProblemOnDevice::drop(Layout layout) {
-  for (const Data data : {Data::exact, Data::random}) {
-    const auto at = banks_.find({data, layout.code_word, layout.k_order});
-    if (at == banks_.end()) continue;
-    for (const Bank& bank : at->second) taken_bytes_ -= bank.packed.bytes();
-    banks_.erase(at);
-  }
-}
-
 }  // namespace fulcrum::harness

@@ -60,9 +60,6 @@ class ProblemOnDevice {
   // Expected results of sampled rows, made on first use: all rows of a small problem.
   const Expected& expected(Data data);
 
-  // Frees the weights of one layout (the tuner, between layouts of a very large problem).
-  void drop(Layout layout);
-
  private:
   // Tokens and factors of one kind of data.
   struct Inputs {

@@ -68,12 +68,6 @@ GraphTimer kernel_timer(ProblemOnDevice& problem, const Kernel& kernel, int laun
   });
 }
 
-double time_us(ProblemOnDevice& problem, const Kernel& kernel, int launches) {
-  GraphTimer timer = kernel_timer(problem, kernel, launches);
-  timer.warm_up();
-  return timer.sample_us();
-}
-
 double median_of(std::vector<double> samples) {
   if (samples.empty()) return 0;
   std::sort(samples.begin(), samples.end());

@@ -34,9 +34,6 @@ class GraphTimer {
 // are at least four. The problem must outlive the timer.
 GraphTimer kernel_timer(ProblemOnDevice& problem, const Kernel& kernel, int launches = 0);
 
-// One sample after one replay that is not timed. For many samples keep a kernel_timer().
-double time_us(ProblemOnDevice& problem, const Kernel& kernel, int launches = 0);
-
 // Keeps `stream` busy for about `microseconds`. Asynchronous.
 Status enqueue_delay(cuda_api::Stream stream, uint32_t microseconds);
 
