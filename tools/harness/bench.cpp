@@ -131,7 +131,8 @@ void bench_layer(const Problem& gate_up, const Problem& down, const BenchRequest
 class CacheFolder {
  public:
   CacheFolder() : path_((std::filesystem::temp_directory_path() / "fulcrum_bench_XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) throw InputError(path_ + " cannot be made");
+    if (mkdtemp(path_.data()) == nullptr)
+      throw InputError(path_ + " cannot be made; set TMPDIR to a folder that can be written");
   }
   ~CacheFolder() {
     std::error_code ignored;

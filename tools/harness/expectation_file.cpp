@@ -25,7 +25,8 @@ constexpr const char* header = "kernel\tarch\tregisters\tspill_store_bytes\tspil
 class FolderLock {
  public:
   explicit FolderLock(const std::string& path) : descriptor_(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (descriptor_ < 0 || flock(descriptor_, LOCK_EX) != 0) throw InputError(path + " cannot be locked");
+    if (descriptor_ < 0 || flock(descriptor_, LOCK_EX) != 0)
+      throw InputError(path + " cannot be locked; the folder must exist and be readable");
   }
   ~FolderLock() { (void)close(descriptor_); }
   FolderLock(const FolderLock&) = delete;
@@ -70,7 +71,8 @@ void write_expectation(const std::string& path, const CompileKey& key, const Com
          << value.spill_load_bytes << '\t' << value.warnings << '\n';
   }
   file.close();
-  if (!file || std::rename(fresh.c_str(), path.c_str()) != 0) throw InputError(path + " cannot be written");
+  if (!file || std::rename(fresh.c_str(), path.c_str()) != 0)
+    throw InputError(path + " cannot be written; its folder must be writable");
 }
 
 uint32_t count_warnings(const std::string& log) {
