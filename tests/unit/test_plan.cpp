@@ -148,6 +148,27 @@ BOOST_AUTO_TEST_CASE(sizes_are_checked_in_64_bits) {
   check_words(setup.plan().status(), Code::invalid_argument, "up to 330560 work items; a launch counts to 65535");
 }
 
+BOOST_AUTO_TEST_CASE(sizes_that_32_bits_cannot_round_up_are_refused) {
+  Setup setup;
+  setup.shape.n = 0xFFFFFFF0u;  // rounded up to tiles it would wrap to none, and nothing would be computed
+  check_words(setup.plan().status(), Code::invalid_argument, "n is 4294967280; a weight has at most 1073741824");
+  setup.shape.n = 1280;
+  setup.shape.k = 0xFFFFFFF0u;
+  check_words(setup.plan().status(), Code::invalid_argument, "k is 4294967280; a weight has at most 1073741824");
+  setup.shape.k = 1u << 30;
+  BOOST_TEST(setup.plan().ok());
+}
+
+BOOST_AUTO_TEST_CASE(sizes_past_int64_do_not_show_as_negative) {
+  Setup setup;
+  setup.max_tokens = ~uint64_t{0};
+  check_words(setup.plan().status(), Code::invalid_argument, "max_tokens * top_k is 9223372036854775807");
+  Buffers buffers;
+  buffers.num_tokens = ~uint64_t{0};
+  check_words(check_launch(Setup{}.good(), Weights{}, buffers), Code::invalid_argument,
+              "the batch has 9223372036854775807 tokens");
+}
+
 BOOST_AUTO_TEST_CASE(a_plan_needs_a_gpu_and_says_so) {
   if (cuda_api::num_devices().ok()) return;
   const Setup setup;

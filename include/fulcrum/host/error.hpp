@@ -50,6 +50,11 @@ constexpr Status make_error(Code code, const char* rule, const char* subject = "
   return Status{code, 0, rule, subject, detail, value, limit};
 }
 
+/// A size as the value or limit of an error: what int64_t cannot hold shows as its largest, never as a negative number.
+constexpr int64_t error_value(uint64_t value) {
+  return value > uint64_t{INT64_MAX} ? INT64_MAX : static_cast<int64_t>(value);
+}
+
 constexpr const char* code_name(Code code) {
   switch (code) {
     case Code::ok: return "ok";

@@ -64,8 +64,7 @@ inline Status check_optional(const void* pointer, const char* name, uint32_t byt
 
 inline Status check_stride(uint64_t given, uint64_t row_bytes, const char* name, uint32_t multiple) {
   if (given != 0 && given < row_bytes) {
-    return make_error(Code::invalid_argument, stride, name, static_cast<int64_t>(given),
-                      static_cast<int64_t>(row_bytes));
+    return make_error(Code::invalid_argument, stride, name, error_value(given), error_value(row_bytes));
   }
   return given % multiple == 0
              ? success()
@@ -101,12 +100,12 @@ inline Status check_buffers(const Plan& plan, const Buffers& given) {
   const uint64_t most_tiles = plan.max_tiles(given.num_tokens);
   if (given.output_rows == RowOrder::token && plan.shape.top_k > 1) return make_error(Code::invalid_argument, out_rows);
   if (given.num_token_tiles > most_tiles) {
-    return make_error(Code::invalid_argument, tiles, "num_token_tiles", static_cast<int64_t>(given.num_token_tiles),
-                      static_cast<int64_t>(most_tiles));
+    return make_error(Code::invalid_argument, tiles, "num_token_tiles", error_value(given.num_token_tiles),
+                      error_value(most_tiles));
   }
   if (given.workspace_bytes < plan.workspace_bytes()) {
-    return make_error(Code::invalid_argument, workspace, "workspace", static_cast<int64_t>(given.workspace_bytes),
-                      static_cast<int64_t>(plan.workspace_bytes()));
+    return make_error(Code::invalid_argument, workspace, "workspace", error_value(given.workspace_bytes),
+                      error_value(plan.workspace_bytes()));
   }
   Status status = check_pointer(given.tokens, "tokens", 16);
   if (status.ok()) status = check_pointer(given.out, "out", 16);
@@ -126,8 +125,8 @@ inline Status check_buffers(const Plan& plan, const Buffers& given) {
 /// What launch() would refuse, without a GPU. An empty batch is right whatever its pointers are.
 inline Status check_launch(const Plan& plan, const Weights& weights, const Buffers& buffers) {
   if (buffers.num_tokens > plan.max_tokens) {
-    return make_error(Code::invalid_argument, launch_rules::tokens, "num_tokens",
-                      static_cast<int64_t>(buffers.num_tokens), static_cast<int64_t>(plan.max_tokens));
+    return make_error(Code::invalid_argument, launch_rules::tokens, "num_tokens", error_value(buffers.num_tokens),
+                      error_value(plan.max_tokens));
   }
   if (buffers.num_tokens == 0) return success();
   const Status status = launch_rules::check_weights(plan, weights);

@@ -56,12 +56,26 @@ inline constexpr const char* shared =
     "tiles";
 inline constexpr const char* resident =
     "no block of this kernel fits an SM of this device; use fewer warps, stages or registers";
+inline constexpr const char* extent =
+    "{subject} is {value}; a weight has at most {limit}: split it over ranks or along {subject}";
 inline constexpr const char* pairs =
     "max_tokens * top_k is {value}; a pair index must stay below {limit}: split the batch";
 inline constexpr const char* grid =
     "max_tokens makes up to {value} work items; a launch counts to {limit}: split the batch, or use larger tiles";
 
+/// Kernels count n, k and the bytes of a row in 32 bits, rounded up to tiles.
+inline constexpr uint32_t most_extent = 1u << 30;
+
+inline Status check_extents(const Shape& shape) {
+  const uint32_t most = shape.n > shape.k ? shape.n : shape.k;
+  if (most <= most_extent) return success();
+  return make_error(Code::invalid_argument, extent, shape.n > most_extent ? "n" : "k",
+                    shape.n > most_extent ? shape.n : shape.k, most_extent);
+}
+
 inline Status check_kernel(const Kernel& kernel, const Device& device, const Shape& shape, Layout wanted) {
+  const Status status = check_extents(shape);
+  if (!status.ok()) return status;
   const char* reason = illegal_reason(kernel.config, device.arch, shape);
   if (reason != nullptr) return make_error(Code::illegal_config, config, "config", 0, 0, reason);
   const KernelKind needed = kernel_kind(shape);
@@ -106,14 +120,12 @@ inline Status check_sizes(const Plan& plan) {
   constexpr uint64_t most = 0x7FFFFFFF;
   if (plan.max_tokens > most / plan.shape.top_k) {
     const uint64_t num_pairs = plan.max_tokens > most ? plan.max_tokens : plan.max_tokens * plan.shape.top_k;
-    return make_error(Code::invalid_argument, pairs, "max_tokens", static_cast<int64_t>(num_pairs),
-                      static_cast<int64_t>(most));
+    return make_error(Code::invalid_argument, pairs, "max_tokens", error_value(num_pairs), error_value(most));
   }
   const uint64_t num_items = plan.max_tiles(plan.max_tokens) * plan.n_tiles;
   const uint64_t limit = min_of<uint64_t>(most, plan.max_grid);
   if (num_items > limit) {
-    return make_error(Code::invalid_argument, grid, "max_tokens", static_cast<int64_t>(num_items),
-                      static_cast<int64_t>(limit));
+    return make_error(Code::invalid_argument, grid, "max_tokens", error_value(num_items), error_value(limit));
   }
   return success();
 }

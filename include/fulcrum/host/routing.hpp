@@ -86,15 +86,15 @@ inline Status check_list(const CsrTileList& list) {
 
 inline Status check_buffers(const RoutingPlan& plan, const RoutingBuffers& given) {
   if (given.num_tokens > plan.max_tokens) {
-    return make_error(Code::invalid_argument, launch_rules::tokens, "num_tokens",
-                      static_cast<int64_t>(given.num_tokens), plan.max_tokens);
+    return make_error(Code::invalid_argument, launch_rules::tokens, "num_tokens", error_value(given.num_tokens),
+                      plan.max_tokens);
   }
   const char* reason = illegal_csr(params(plan, given));
   if (reason != nullptr) return make_error(Code::invalid_argument, sizes, "routing", 0, 0, reason);
   const uint64_t needed = csr_workspace_bytes(given.num_tokens * plan.top_k, plan.local_experts);
   if (given.workspace_bytes < needed) {
-    return make_error(Code::invalid_argument, launch_rules::workspace, "workspace",
-                      static_cast<int64_t>(given.workspace_bytes), static_cast<int64_t>(needed));
+    return make_error(Code::invalid_argument, launch_rules::workspace, "workspace", error_value(given.workspace_bytes),
+                      error_value(needed));
   }
   Status status = needed > 0 ? launch_rules::check_pointer(given.workspace, "workspace", 4) : success();
   if (status.ok() && given.num_tokens > 0) status = launch_rules::check_pointer(given.ids, "ids", 4);
