@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <clocale>
+#include <cmath>
 #include <functional>
 
 using namespace fulcrum;
@@ -103,6 +104,26 @@ BOOST_AUTO_TEST_CASE(decimals_do_not_follow_the_locale) {
   BOOST_TEST(!detail::read_decimal("1.", value));
   BOOST_TEST(!detail::read_decimal("nan", value));
   if (locale != nullptr) std::setlocale(LC_ALL, "C");
+}
+
+BOOST_AUTO_TEST_CASE(whatever_is_written_can_be_read) {
+  for (const double value : {double(NAN), double(INFINITY), -double(INFINITY), -0.5, 9e15, 1e30}) {
+    BOOST_TEST(detail::decimal_text(value) == "0.000");
+  }
+  BOOST_TEST(detail::decimal_text(8e15) == "8000000000000000.000");
+  uint64_t count = 0;
+  BOOST_TEST((detail::read_count("18446744073709551615", count) && count == UINT64_MAX));
+  BOOST_TEST(!detail::read_count("18446744073709551616", count));
+  BOOST_TEST(!detail::read_count("100000000000000000000", count));
+  Table table = small_table();
+  Row row = make_row(gate_up, 1, UINT64_MAX, NAN, 64);
+  row.tflops = INFINITY;
+  row.samples = UINT64_MAX;
+  table.add(row);
+  const Result<Table> read = parse(table.to_text());
+  BOOST_REQUIRE_MESSAGE(read.ok(), message(read.status()));
+  BOOST_TEST(read->rows().back().tokens_last == UINT64_MAX);
+  BOOST_TEST(read->rows().back().median_us == 0);
 }
 
 BOOST_AUTO_TEST_CASE(file_is_published_whole) {

@@ -33,20 +33,24 @@ inline std::string layout_text(Layout layout) {
   return std::string("code_word=") + value_name(layout.code_word) + ",k_order=" + value_name(layout.k_order);
 }
 
-/// Thousandths, without the locale's decimal comma.
+/// Thousandths, without the locale's decimal comma. What a column cannot hold (negative, NaN, 9e15 and more) becomes 0,
+/// which says "not measured": a table that was written can always be read.
 inline std::string decimal_text(double value) {
-  const long long thousandths = std::llround(value * 1000);
+  const bool fits = value >= 0 && value < 9e15;
+  const long long thousandths = fits ? std::llround(value * 1000) : 0;
   char text[32];
   std::snprintf(text, sizeof text, "%lld.%03lld", thousandths / 1000, thousandths % 1000);
   return text;
 }
 
 inline bool read_count(const std::string& text, uint64_t& value) {
-  if (text.empty() || text.size() > 18) return false;  // 18 digits always fit 64 bits
+  if (text.empty()) return false;
   value = 0;
-  for (const char digit : text) {
-    if (digit < '0' || digit > '9') return false;
-    value = value * 10 + static_cast<uint64_t>(digit - '0');
+  for (const char letter : text) {
+    if (letter < '0' || letter > '9') return false;
+    const uint64_t digit = static_cast<uint64_t>(letter - '0');
+    if (value > (UINT64_MAX - digit) / 10) return false;
+    value = value * 10 + digit;
   }
   return true;
 }
