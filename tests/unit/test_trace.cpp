@@ -100,6 +100,23 @@ BOOST_AUTO_TEST_CASE(complaints_have_line_numbers) {
   BOOST_TEST(starts(error_of("token,e0\n0,1\n"), "F:1: the trace has 1 experts a token, but top_k is 2"));
 }
 
+BOOST_AUTO_TEST_CASE(files_that_are_no_traces) {
+  const std::string head = "token,e0,e1\n";
+  BOOST_TEST(starts(error_of(repeat("x", 5000)), "F:1: the line has more than 4095 characters"));
+  BOOST_TEST(starts(error_of(head + "0,1,2\n" + repeat("0", 4096) + "\n"), "F:3: the line has more than 4095"));
+  BOOST_TEST(starts(error_of(repeat("x", 4095) + "\n"), "F:1: the columns are 'xxx"));
+  BOOST_TEST(starts(error_of(std::string("\x7f"
+                                         "ELF\x1b[2J\0y\n",
+                                         11)),
+                    "F:1: the columns are '?ELF?[2J?y'"));
+  BOOST_TEST(starts(error_of(head + "0,1,\x1b\n"), "F:2: column e1 is '?', not an expert id"));
+  BOOST_TEST(error_of(head + "0,1,2\n1,3,4") == "no error");  // the last line need not end
+  const std::string folder = "/tmp";
+  BOOST_CHECK_EXCEPTION(sample(folder, {2, 8, 2}), InputError, [](const InputError& error) {
+    return std::string(error.what()).find("is it a folder?") != std::string::npos;
+  });
+}
+
 BOOST_AUTO_TEST_CASE(complaints_about_counts) {
   const std::string head = "layer,expert,count\n";
   BOOST_TEST(starts(error_of(head + "0,0,5\n0,1,5\n0,8,1\n"), "F:4: column expert has expert id 8"));

@@ -199,7 +199,9 @@ void add_routing(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   verb->add_option("--routing", options->routing,
                    "probe, receipt, decode, uniform, one_hot or trace:PATH[:layer=L][:seed=S][:runs=R]");
-  verb->add_option("--tokens", options->tokens, "token counts, separated by commas")->delimiter(',');
+  verb->add_option("--tokens", options->tokens, "token counts, separated by commas")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 131072));
   verb->add_option("--experts", options->experts, "experts of the global id space")->check(CLI::Range(1, 65536));
   verb->add_option("--top-k", options->top_k, "experts per token")->check(CLI::Range(1, 32));
   verb->add_option("--first-expert", options->first_expert, "first expert of this rank");

@@ -11,6 +11,20 @@
 #include "harness/input_error.hpp"
 
 namespace fulcrum::harness {
+namespace {
+
+// 32 ids, a layer and a token take less than 500 characters. A file without line ends must not fill the memory.
+constexpr size_t line_capacity = 4096;
+
+// What is not printable ASCII as '?': a message must not send a binary file to the terminal.
+std::string printable(std::string_view text) {
+  std::string words(text.substr(0, 80));
+  std::replace_if(
+      words.begin(), words.end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
+  return words;
+}
+
+}  // namespace
 
 TraceReader::TraceReader(const std::string& path, uint32_t experts) : path_(path), file_(path), experts_(experts) {
   if (!file_) throw InputError(fmt::format("cannot open the trace {}", path));
@@ -22,11 +36,15 @@ void TraceReader::fail(const std::string& sentence) const {
 }
 
 bool TraceReader::next_line() {
-  if (!std::getline(file_, text_)) {
-    if (file_.bad()) fail("the rest of the file cannot be read");
-    return false;
-  }
+  char line[line_capacity];
+  file_.getline(line, sizeof line);
+  if (file_.bad()) fail("the file cannot be read from here on; is it a folder?");
+  if (file_.fail() && file_.gcount() == 0) return false;
   ++line_;
+  if (file_.fail())
+    fail(fmt::format("the line has more than {} characters; a trace has none so long", line_capacity - 1));
+  const auto length = static_cast<size_t>(file_.gcount());
+  text_.assign(line, file_.eof() ? length : length - 1);  // gcount() has the line end
   if (text_.empty()) fail("blank line; remove it");
   if (text_.back() == '\r') fail("the line ends with CR LF; convert the file to LF line ends");
   return true;
@@ -53,7 +71,7 @@ void TraceReader::read_header() {
   }
   if (top_k_ == 0 || wanted != text_) {
     fail(fmt::format("the columns are '{}'; a trace has token[,layer],e0,e1,... (at most e31) or layer,expert,count",
-                     text_.substr(0, 80)));
+                     printable(text_)));
   }
 }
 
@@ -70,7 +88,7 @@ uint64_t TraceReader::read_number(std::string_view& rest, std::string_view colum
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), number);
   if (error != std::errc{} || end != field.data() + field.size() || number >= bound) {
-    fail(fmt::format("column {} is '{}', not a whole number below {}", column, field, bound));
+    fail(fmt::format("column {} is '{}', not a whole number below {}", column, printable(field), bound));
   }
   return number;
 }
@@ -80,7 +98,7 @@ int32_t TraceReader::read_expert(std::string_view& rest, std::string_view column
   int32_t id = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), id);
   if (error != std::errc{} || end != field.data() + field.size()) {
-    fail(fmt::format("column {} is '{}', not an expert id", column, field));
+    fail(fmt::format("column {} is '{}', not an expert id", column, printable(field)));
   }
   // Without a bound from the caller: 2^16 ids, far more than any model has, so that a wrong column is still noticed.
   const int32_t bound = static_cast<int32_t>(experts_ == 0 ? 65536 : experts_);
