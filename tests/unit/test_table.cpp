@@ -245,6 +245,18 @@ BOOST_AUTO_TEST_CASE(unknown_values_and_kinds_cost_their_row) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(rows_that_are_illegal_on_their_device_are_named_and_never_chosen) {
+  const Result<Table> read = parse(resigned(small_table().to_text(), [](const std::string& line) {
+    return line.find("tile_n=64") != std::string::npos ? replaced(line, "stages=4", "stages=17") : line;
+  }));
+  BOOST_REQUIRE_MESSAGE(read.ok(), message(read.status()));
+  BOOST_TEST(read->rows().size() == 3u);
+  BOOST_REQUIRE(read->warnings().size() == 1u);
+  BOOST_TEST(read->warnings()[0] == "a row is never used: stages is 2 to 16");
+  const Choice choice = read->choose(device_key(h200()), gate_up, natural, 512);
+  BOOST_TEST((choice.match == Match::nearest_tokens && choice.config.tile_n == 128));
+}
+
 BOOST_AUTO_TEST_CASE(rows_of_another_revision_are_stale) {
   const Result<Table> read = parse(resigned(small_table().to_text(), [](const std::string& line) {
     return line.find("revision.mma_sync") != std::string::npos ? std::string("# r1/revision.mma_sync: 0") : line;

@@ -100,6 +100,7 @@ class TableReader {
     if (!read_config(config, row.config)) return success();
     if (layout != detail::layout_text(layout_of(row.config)))
       return error("the layout column does not agree with the config");
+    warn_illegal(row);
     row.stale = is_stale(row);
     table_.rows_.push_back(row);
     return success();
@@ -151,6 +152,14 @@ class TableReader {
     if (problem.what == nullptr) return true;
     (void)leave_out(std::string(problem.what) + " in \"" + known.substr(static_cast<size_t>(problem.position)) + "\"");
     return false;
+  }
+
+  /// choose() passes over a row that is illegal on its own device; a newer version may have other rules, so it stays.
+  void warn_illegal(const Row& row) {
+    DeviceKey device;
+    if (!table_.run_device(row.run, device)) return;
+    const char* reason = illegal_reason(row.config, Arch{device.cc}, row.shape);
+    if (reason != nullptr) table_.warn(std::string("a row is never used: ") + reason);
   }
 
   bool is_stale(const Row& row) const {
