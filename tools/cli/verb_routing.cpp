@@ -131,7 +131,8 @@ void print_json(const Options& options, const Table& table, const std::vector<ui
     each["rows_per_expert"] = stats.rows;
     json["cases"].push_back(std::move(each));
   }
-  fmt::print("{}\n", json.dump(2));
+  // a trace's path need not be UTF-8
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 // What the reader of a trace must know about the batches that follow.
