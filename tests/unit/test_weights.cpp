@@ -40,6 +40,26 @@ BOOST_AUTO_TEST_CASE(checkpoints_are_checked_before_anything_runs) {
               "a gate_up weight has 2 parts in a checkpoint, this one has 1");
 }
 
+BOOST_AUTO_TEST_CASE(strides_that_make_rows_overlap_are_refused) {
+  Shape down{4096, 640, 3, 3, 0, 8, DType::f16, Projection::down, Activation::none};
+  CheckpointView view;
+  view.format = CheckpointFormat::modelopt;
+  view.codes[0] = {at<const void>(0x1000), 4096 * 320, nullptr, nullptr};
+  view.scales[0] = {at<const void>(0x2000), 4096 * 40, nullptr, nullptr};
+  uint64_t refusal = 0;
+  const auto params = [&] { return repack_params(view, down, at<void>(0x3000), &refusal); };
+  BOOST_TEST(params().ok());
+  view.codes_row_bytes = 304;
+  check_words(params().status(), Code::invalid_argument, "codes_row_bytes is 304, and a row has 320 bytes");
+  view.codes_row_bytes = 3 * 320;  // experts interleaved row by row
+  view.codes[0].expert_bytes = 320;
+  BOOST_TEST(params().ok());
+  view.scales[0].expert_bytes = 0;  // forgotten: every expert would get the first one's scales
+  check_words(params().status(), Code::invalid_argument, "scales.expert_bytes is 0, and a row has 40 bytes");
+  down.experts = down.local_experts = 1;
+  BOOST_TEST(params().ok());
+}
+
 BOOST_AUTO_TEST_CASE(every_pointer_of_a_table_is_checked) {
   Shape down{4096, 640, 3, 3, 0, 8, DType::f16, Projection::down, Activation::none};
   const void* pointers[3] = {at<const void>(0x1000), at<const void>(0x2004), at<const void>(0x3000)};

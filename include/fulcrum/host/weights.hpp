@@ -66,6 +66,9 @@ inline constexpr const char* global_scale_rule =
     "{subject}[{value}]: {detail}; check how the checkpoint stores it (factor or reciprocal)";
 inline constexpr const char* parts_rule = "a {subject} weight has {limit} parts in a checkpoint, this one has {value}";
 
+inline constexpr const char* overlap_rule =
+    "{subject} is {value}, and a row has {limit} bytes: rows of the checkpoint would be read from each other's bytes";
+
 inline uint64_t address_bits(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
 /// Collects into `bits` every address and stride whose alignment the kernel's copies depend on.
@@ -82,6 +85,17 @@ inline Status part_bits(const CheckpointPart& part, uint32_t num_experts, const 
     bits |= address_bits(part.host_table[expert]);
   }
   return success();
+}
+
+/// Experts may be interleaved row by row, so a stride of either kind needs no more than one row of `row_bytes`.
+inline Status check_strides(const CheckpointPart& part, uint32_t num_experts, const char* name, uint64_t row_stride,
+                            const char* row_name, uint64_t row_bytes) {
+  if (row_stride < row_bytes) {
+    return make_error(Code::invalid_argument, overlap_rule, row_name, error_value(row_stride), error_value(row_bytes));
+  }
+  const bool is_bank = part.table == nullptr && num_experts > 1;
+  if (!is_bank || part.expert_bytes >= row_bytes) return success();
+  return make_error(Code::invalid_argument, overlap_rule, name, error_value(part.expert_bytes), error_value(row_bytes));
 }
 
 inline ExpertArray expert_array(const CheckpointPart& part) {
@@ -116,6 +130,16 @@ inline Result<RepackParams> repack_params(const CheckpointView& view, const Shap
     Status status = detail::part_bits(view.codes[part], shape.local_experts, "codes", codes_bits);
     if (status.ok() && view.format == CheckpointFormat::modelopt) {
       status = detail::part_bits(view.scales[part], shape.local_experts, "scales", scales_bits);
+    }
+    if (status.ok()) {
+      status =
+          detail::check_strides(view.codes[part], shape.local_experts, "codes.expert_bytes", params.codes_row_bytes,
+                                "codes_row_bytes", checkpoint_codes_row_bytes(view.format, shape.k));
+    }
+    if (status.ok() && view.format == CheckpointFormat::modelopt) {
+      status =
+          detail::check_strides(view.scales[part], shape.local_experts, "scales.expert_bytes", params.scales_row_bytes,
+                                "scales_row_bytes", checkpoint_scales_row_bytes(view.format, shape.k));
     }
     if (!status.ok()) return status;
     params.parts[part] = RepackPart{detail::expert_array(view.codes[part]), detail::expert_array(view.scales[part])};
