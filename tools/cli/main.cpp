@@ -5,6 +5,9 @@
 // Invariant: words for people go to stderr unless they are the verb's own output.
 #include <fulcrum/core/macros.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include <CLI/CLI.hpp>
@@ -50,7 +53,10 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int exit_code = run(argc, argv);
+    if (std::fflush(stdout) == 0) return exit_code;
+    fmt::print(stderr, "fulcrum: the output could not be written: {}\n", std::strerror(errno));
+    return 1;
   } catch (const std::exception& error) {
     fmt::print(stderr, "fulcrum: {}\n", error.what());
     return 1;

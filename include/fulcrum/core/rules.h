@@ -33,11 +33,13 @@ FULCRUM_HD constexpr const char* tile_reason(const Config& c) {
   if (c.tile_n < 64 || c.tile_n > 512 || c.tile_n % 64 != 0) return "tile_n is a multiple of 64 from 64 to 512";
   if (c.tile_m < 8 || c.tile_m > 256 || c.tile_m % 8 != 0) return "tile_m is a multiple of 8 from 8 to 256";
   if (c.tile_k != 64 && c.tile_k != 128 && c.tile_k != 256) return "tile_k is 64, 128 or 256";
+  // ranges first, so that no product below overflows
+  if (c.warps_n < 1 || c.warps_m < 1 || c.warps_n > 16 || c.warps_m > 16 || c.warps_n * c.warps_m > 16)
+    return "at most 16 consumer warps (warps_n times warps_m), and at least one each way";
   if (!is_power_of_2(c.warps_n) || c.tile_n % (16 * c.warps_n) != 0)
     return "warps_n is a power of two, and each of its warps owns whole units of 16 outputs";
   if (!is_power_of_2(c.warps_m) || c.tile_m % (8 * c.warps_m) != 0)
     return "warps_m is a power of two, and each of its warps owns whole groups of 8 tokens";
-  if (c.warps_n * c.warps_m > 16) return "at most 16 consumer warps";
   if (accumulators(c) > 128) return "more than 128 accumulators a thread leave too few registers for operands";
   if (c.tile_n / 16 / c.warps_n > 8) return "a warp owns at most 8 units of 16 outputs";
   return nullptr;
@@ -101,10 +103,15 @@ FULCRUM_HD constexpr const char* illegal_reason(const Config& c, Arch arch, Kern
   return rules::resource_reason(c, arch);
 }
 
+// Most outputs or columns: kernels count n, k and the bytes of a row in 32 bits, rounded up to tiles.
+inline constexpr uint32_t max_extent = 1u << 30;
+
 // Can it compute this Shape?
 FULCRUM_HD constexpr const char* illegal_reason(const Config& c, Arch arch, const Shape& shape) {
-  if (shape.n == 0 || shape.n % unit_n != 0) return "n is a positive multiple of 16";
-  if (shape.k == 0 || shape.k % scale_group != 0) return "k is a positive multiple of 16";
+  if (shape.n == 0 || shape.n % unit_n != 0 || shape.n > max_extent)
+    return "n is a positive multiple of 16, at most 2^30";
+  if (shape.k == 0 || shape.k % scale_group != 0 || shape.k > max_extent)
+    return "k is a positive multiple of 16, at most 2^30";
   if (shape.local_experts == 0 || uint64_t(shape.first_expert) + shape.local_experts > shape.experts)
     return "local experts lie inside the experts, and there is at least one";
   if (shape.experts > 1024) return "at most 1024 experts";

@@ -63,14 +63,11 @@ inline constexpr const char* pairs =
 inline constexpr const char* grid =
     "max_tokens makes up to {value} work items; a launch counts to {limit}: split the batch, or use larger tiles";
 
-/// Kernels count n, k and the bytes of a row in 32 bits, rounded up to tiles.
-inline constexpr uint32_t most_extent = 1u << 30;
-
 inline Status check_extents(const Shape& shape) {
   const uint32_t most = shape.n > shape.k ? shape.n : shape.k;
-  if (most <= most_extent) return success();
-  return make_error(Code::invalid_argument, extent, shape.n > most_extent ? "n" : "k",
-                    shape.n > most_extent ? shape.n : shape.k, most_extent);
+  if (most <= max_extent) return success();
+  return make_error(Code::invalid_argument, extent, shape.n > max_extent ? "n" : "k",
+                    shape.n > max_extent ? shape.n : shape.k, max_extent);
 }
 
 inline Status check_kernel(const Kernel& kernel, const Device& device, const Shape& shape, Layout wanted) {

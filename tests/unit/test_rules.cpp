@@ -1,0 +1,77 @@
+// Tests of core/rules.h: legality at the edges of every lever and of shapes. Run by ctest as unit.rules.
+#include <boost/test/unit_test.hpp>
+
+#include <fulcrum/core/rules.h>
+
+#include <string>
+
+using namespace fulcrum;
+
+namespace {
+
+constexpr KernelKind plain_f16{DType::f16, false, Activation::none};
+constexpr Shape layer{1280, 4096, 288, 288, 0, 8, DType::f16, Projection::gate_up, Activation::silu};
+
+std::string reason_of(const Shape& shape) {
+  const char* reason = illegal_reason(default_config(kernel_kind(shape)), Arch{90}, shape);
+  return reason == nullptr ? "" : reason;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(rules)
+
+BOOST_AUTO_TEST_CASE(the_default_is_legal_everywhere) {
+  for (const int cc : supported_archs)
+    for (const DType dtype : {DType::f16, DType::bf16})
+      for (const bool gate_up : {false, true}) {
+        const KernelKind kind{dtype, gate_up, gate_up ? Activation::silu : Activation::none};
+        BOOST_TEST(illegal_reason(default_config(kind), Arch{cc}, kind) == nullptr);
+      }
+  BOOST_TEST(illegal_reason(default_config(plain_f16), Arch{75}, plain_f16) != nullptr);
+}
+
+// No number that a text can hold overflows, divides by zero or passes: 2^29 warps times 8 tokens is 0 in 32 bits.
+BOOST_AUTO_TEST_CASE(extreme_numbers_have_a_reason) {
+  for (int32_t lever = 0; lever < num_levers; ++lever) {
+    if (lever_infos[lever].values.count > 0) continue;
+    for (const int32_t value : {268435456, 536870912, 999999999}) {
+      Config config = default_config(plain_f16);
+      config.copy = Copy::bulk;
+      set_lever(config, lever, value);
+      BOOST_TEST_CONTEXT(lever_infos[lever].name << "=" << value)
+      BOOST_TEST(illegal_reason(config, Arch{90}, plain_f16) != nullptr);
+    }
+  }
+  Config none = default_config(plain_f16);
+  none.warps_m = 0;
+  BOOST_TEST(illegal_reason(none, Arch{90}, plain_f16) != nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(registers_come_from_four_files) {
+  Config config = default_config(plain_f16);
+  config.copy = Copy::bulk;  // 4 + 1 warps
+  BOOST_TEST(registers_for_blocks(config, 1) == 255);
+  BOOST_TEST(registers_for_blocks(config, 2) == 168);  // 10 warps: three in a file of 512 registers a lane
+  BOOST_TEST(registers_for_blocks(config, 4) == 96);   // 20 warps: five in a file, 102 rounded down to a step of 8
+}
+
+BOOST_AUTO_TEST_CASE(shapes_have_bounds) {
+  BOOST_TEST(reason_of(layer) == "");
+  for (const uint32_t n : {0u, 17u, (1u << 30) + 16, 4294967280u}) {
+    Shape shape = layer;
+    shape.n = n;
+    BOOST_TEST(reason_of(shape) == "n is a positive multiple of 16, at most 2^30");
+    shape = layer;
+    shape.k = n;
+    BOOST_TEST(reason_of(shape) == "k is a positive multiple of 16, at most 2^30");
+  }
+  Shape shape = layer;
+  shape.first_expert = 1;
+  BOOST_TEST(reason_of(shape) != "");
+  shape = layer;
+  shape.top_k = 33;
+  BOOST_TEST(reason_of(shape) != "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
