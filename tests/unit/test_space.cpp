@@ -26,6 +26,11 @@ Pins all_but(std::initializer_list<const char*> free_levers) {
   return pins;
 }
 
+// Free in the walk that is compared with the rules: some levers of every stage.
+const std::initializer_list<const char*> walked = {
+    "tile_n",    "tile_m",  "warps_n", "stages",    "copy", "token_granularity",
+    "code_word", "dequant", "k_order", "tile_queue"};
+
 Config random_point(harness::Random& random) {
   Config config;
   for (int32_t lever = 0; lever < num_levers; ++lever) {
@@ -42,7 +47,7 @@ BOOST_AUTO_TEST_SUITE(tuner_space)
 // Over a slice with every tile lever free, the walk must find exactly what illegal_reason allows, and count the rest.
 BOOST_AUTO_TEST_CASE(walk_agrees_with_the_rules) {
   for (const Arch arch : {Arch{80}, sm_90}) {
-    const Pins pins = all_but({"tile_n", "tile_m", "warps_n", "warps_m", "stages", "copy", "token_granularity"});
+    const Pins pins = all_but(walked);
     std::set<std::string> found;
     const SpaceCounts counts = enumerate_space(arch, gate_up, pins, [&](const Config& config) {
       BOOST_REQUIRE(illegal_reason(config, arch, gate_up) == nullptr);
@@ -50,7 +55,7 @@ BOOST_AUTO_TEST_CASE(walk_agrees_with_the_rules) {
     });
     BOOST_TEST(found.size() == counts.legal);
     uint64_t points = 1;
-    for (const char* name : {"tile_n", "tile_m", "warps_n", "warps_m", "stages", "copy", "token_granularity"}) {
+    for (const char* name : walked) {
       points *= uint64_t(family_spaces[0].levers[lever_index(name)].num_values);
     }
     BOOST_TEST(counts.points == points);
@@ -88,6 +93,14 @@ BOOST_AUTO_TEST_CASE(early_rules_do_not_read_later_levers) {
       set_lever(other, lever_index(name), get_lever(one, lever_index(name)));
     }
     BOOST_REQUIRE(same(rules::producer_reason(one, sm_90), rules::producer_reason(other, sm_90)));
+    Config unread = one;
+    unread.k_order = other.k_order;
+    unread.tile_queue = other.tile_queue;
+    BOOST_REQUIRE(same(illegal_reason(one, sm_90, gate_up), illegal_reason(unread, sm_90, gate_up)));
+    Config coded = default_config(gate_up);
+    coded.code_word = one.code_word;
+    coded.dequant = one.dequant;
+    if (illegal_reason(coded, sm_90, gate_up) != nullptr) BOOST_REQUIRE(illegal_reason(one, sm_90, gate_up) != nullptr);
   }
 }
 

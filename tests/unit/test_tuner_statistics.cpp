@@ -6,7 +6,6 @@
 #include <numbers>
 
 #include "harness/random.hpp"
-#include "tuner/layout_choice.hpp"
 #include "tuner/race.hpp"
 #include "tuner/verdict.hpp"
 

@@ -13,6 +13,7 @@ constexpr const char* unseen_levers[] = {"token_pad", "tile_queue", "register_ca
 // the sum of what is live (counted: 96 allowed where 108 were expected did not spill).
 constexpr uint32_t spill_slack = 12;
 constexpr size_t per_form = 3;
+constexpr size_t kept_per_layout = 4000;
 
 struct Scored {
   float us;
@@ -50,6 +51,19 @@ std::vector<Scored> score(const LegalSpace& space, CostModel& model, Ranking& ra
   return scored;
 }
 
+// The best few thousand of every layout: enough to choose from, and quick to sort.
+void keep_fastest(const LegalSpace& space, std::vector<Scored>& scored) {
+  std::map<int, std::vector<Scored>> by_layout;
+  for (const Scored& each : scored) by_layout[layout_number(space.configs[each.index])].push_back(each);
+  scored.clear();
+  for (auto& [layout, own] : by_layout) {
+    const size_t kept = std::min(own.size(), kept_per_layout);
+    const auto end = own.begin() + static_cast<std::ptrdiff_t>(kept);
+    std::nth_element(own.begin(), end, own.end(), [](const Scored& a, const Scored& b) { return a.us < b.us; });
+    scored.insert(scored.end(), own.begin(), end);
+  }
+}
+
 }  // namespace
 
 LegalSpace legal_space(Arch arch, KernelKind kind, const Pins& pins) {
@@ -69,16 +83,12 @@ Ranking rank(const LegalSpace& space, CostModel& model, KernelKind kind, size_t 
   Ranking ranking;
   ranking.legal = space.configs.size();
   std::vector<Scored> scored = score(space, model, ranking);
+  const size_t num_scored = scored.size();
+  keep_fastest(space, scored);
   const Config base = default_config(kind);
-  std::map<uint32_t, int32_t> apart;  // only for the few that are compared with equals
-  const auto distance = [&](uint32_t index) {
-    const auto [place, is_new] = apart.try_emplace(index, 0);
-    if (is_new) place->second = levers_apart(space.configs[index], base);
-    return place->second;
-  };
   std::sort(scored.begin(), scored.end(), [&](const Scored& a, const Scored& b) {
     if (a.us != b.us) return a.us < b.us;
-    const int32_t left = distance(a.index), right = distance(b.index);
+    const int32_t left = levers_apart(space.configs[a.index], base), right = levers_apart(space.configs[b.index], base);
     return left != right ? left < right : a.index < b.index;
   });
   const size_t layout_share = std::max<size_t>(1, top / 10);
@@ -106,7 +116,7 @@ Ranking rank(const LegalSpace& space, CostModel& model, KernelKind kind, size_t 
   for (const Scored& each : chosen) {
     ranking.best.push_back({space.configs[each.index], model.predict(space.configs[each.index])});
   }
-  ranking.slower = scored.size() - chosen.size();
+  ranking.slower = num_scored - chosen.size();
   return ranking;
 }
 

@@ -14,7 +14,7 @@
 #include <csignal>
 #include <memory>
 
-#include "tuner/interrupt.hpp"
+#include "tuner/progress.hpp"
 
 extern char** environ;
 

@@ -67,6 +67,19 @@ const std::vector<uint32_t>& CostModel::tile_rows(int32_t tile_m, TileOrder orde
   return rows;
 }
 
+// Stations take the largest of a sum that grows with items and with granules, so an SM that has no more of either than
+// another never decides: what is left is a handful.
+std::vector<CostModel::Load> CostModel::heaviest(std::vector<Load> sms) {
+  std::sort(sms.begin(), sms.end(), [](const Load& a, const Load& b) {
+    return a.items != b.items ? a.items > b.items : a.granules > b.granules;
+  });
+  std::vector<Load> kept;
+  for (const Load& load : sms) {
+    if (kept.empty() || load.granules > kept.back().granules) kept.push_back(load);
+  }
+  return kept;
+}
+
 // Deals items to blocks as the queue does: in turn, or each to the block that is free first.
 const CostModel::Spread& CostModel::spread(const Config& config, uint32_t blocks_per_sm) {
   const bool in_turn = config.tile_queue == TileQueue::fixed && config.grid_extent == GridExtent::persistent;
@@ -80,12 +93,12 @@ const CostModel::Spread& CostModel::spread(const Config& config, uint32_t blocks
   Spread& spread = spreads_[key];
   if (!spread.sms.empty()) return spread;
   const uint32_t num_sms = target_.device.num_sms;
-  spread.sms.resize(num_sms);
   const uint32_t num_blocks = blocks_per_sm * num_sms;
   using Free = std::pair<double, uint32_t>;  // when, which block
   std::priority_queue<Free, std::vector<Free>, std::greater<>> free;
   for (uint32_t block = 0; block < num_blocks && !in_turn; ++block) free.push({0, block});
   uint64_t index = 0;
+  std::vector<Load> sms(num_sms);
   for (const uint32_t rows : tile_rows(config.tile_m, config.tile_order)) {
     const double granules = granules_of(rows, config.token_granularity);
     for (uint32_t n_tile = 0; n_tile < n_tiles; ++n_tile, ++index) {
@@ -96,13 +109,14 @@ const CostModel::Spread& CostModel::spread(const Config& config, uint32_t blocks
         block = first.second;
         free.push({first.first + granules + 4, block});  // dequantizing a tile costs about what 4 granules of mma do
       }
-      Load& load = spread.sms[block % num_sms];
+      Load& load = sms[block % num_sms];
       ++load.items;
       load.granules += granules;
       ++spread.total.items;
       spread.total.granules += granules;
     }
   }
+  spread.sms = heaviest(sms);
   return spread;
 }
 

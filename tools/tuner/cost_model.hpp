@@ -55,11 +55,12 @@ class CostModel {
     double items = 0, granules = 0;
   };
   struct Spread {
-    std::vector<Load> sms;
+    std::vector<Load> sms;  // the heaviest
     Load total;
   };
   using SpreadKey = std::tuple<int32_t, int32_t, int32_t, int32_t, int32_t, uint32_t>;
 
+  static std::vector<Load> heaviest(std::vector<Load> sms);
   const std::vector<uint32_t>& tile_rows(int32_t tile_m, TileOrder order);
   const Spread& spread(const Config& config, uint32_t blocks_per_sm);
   double pipes_us(const Config& config, uint32_t blocks_per_sm, const Spread& spread) const;

@@ -1,12 +1,12 @@
-// Results by the model. Invariant: see model_cells.hpp.
-#include "tuner/model_cells.hpp"
+// Results by the model. Invariant: see steps.hpp.
+#include "tuner/steps.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "tuner/layout_choice.hpp"
+#include "tuner/verdict.hpp"
 
 namespace fulcrum::tuner {
 namespace {

@@ -1,10 +1,11 @@
-// Drawing of the progress bar. Invariant: see progress.hpp.
+// Drawing of the progress bar, and the flag behind interrupted(). Invariant: see progress.hpp.
 #include "tuner/progress.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 
 namespace fulcrum::tuner {
@@ -15,7 +16,22 @@ constexpr double terminal_s = 0.1;  // between two frames
 constexpr double plain_s = 10;      // between two lines in a log
 constexpr int bar_cells = 24;
 
+volatile std::sig_atomic_t is_interrupted = 0;
+
+extern "C" void note_interrupt(int) { is_interrupted = 1; }
+
 }  // namespace
+
+void watch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = note_interrupt;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // the next one meets the default action
+  (void)sigaction(SIGINT, &action, nullptr);
+  (void)sigaction(SIGTERM, &action, nullptr);
+}
+
+bool interrupted() { return is_interrupted != 0; }
 
 Progress::Progress(std::string title, uint64_t total, double seconds)
     : title_(std::move(title)),

@@ -1,7 +1,10 @@
-// A progress bar on stderr: counts and time left on a terminal, a plain line now and then elsewhere.
+// What long work owes its user: a progress bar with counts and time left (a plain line now and then where stderr is no
+// terminal), and an end when it is asked for one.
 //
 // Called by everything in the tuner that may take more than two seconds; shorter work shows nothing.
-// Invariant: never writes to stdout, and leaves the cursor at the start of an empty line.
+// Invariant: never writes to stdout, and leaves the cursor at the start of an empty line. The first SIGINT or SIGTERM
+// only sets a flag, so that what is known can be written; a second one ends the program at once, as it would without
+// this.
 #pragma once
 
 #include <chrono>
@@ -9,6 +12,9 @@
 #include <string>
 
 namespace fulcrum::tuner {
+
+void watch_interrupts();  // once, before the first question
+bool interrupted();
 
 class Progress {
  public:

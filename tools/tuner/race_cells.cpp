@@ -1,14 +1,13 @@
-// The order of things on a GPU. Invariant: see race_cells.hpp.
-#include "tuner/race_cells.hpp"
+// The order of things on a GPU. Invariant: see steps.hpp.
+#include "tuner/steps.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "harness/input_error.hpp"
 #include "tuner/cell_race.hpp"
-#include "tuner/interrupt.hpp"
-#include "tuner/layout_choice.hpp"
 #include "tuner/progress.hpp"
 #include "tuner/verdict.hpp"
 
@@ -16,12 +15,13 @@ namespace fulcrum::tuner {
 namespace {
 
 constexpr size_t survivors_kept = 6;    // after halving
-constexpr size_t leaders = 3;           // whose neighbours are tried
+constexpr size_t num_leaders = 3;       // whose neighbours are tried
 constexpr size_t neighbours_most = 24;  // of one round, best by the model first
 constexpr int neighbour_rounds = 3;
 constexpr size_t finalists_most = 4;  // of one Layout
 constexpr int confirm_blocks = 40;
 constexpr int confirm_blocks_least = 12;  // whatever the budget says
+constexpr double least_cell_s = 2;        // likewise
 constexpr double admit_share = 0.5;       // of a cell's time until candidates are all admitted
 constexpr double confirm_weight = 0.35;   // of a cell's racing time
 
@@ -35,7 +35,8 @@ class Clock {
  private:
   double deadline(double weight, size_t& left) {
     const double units = double(races_) + confirm_weight * double(confirms_);
-    const double end = run_.seconds_used() + std::max(0.0, run_.seconds_left()) * weight / units;
+    const double share = run_.seconds_left() * weight / units;
+    const double end = run_.seconds_used() + std::max(share, least_cell_s * weight);
     --left;
     return end;
   }
@@ -50,23 +51,37 @@ class GroupRace {
 
   void run(const std::vector<Cell*>& cells) {
     for (Cell* cell : cells) {
-      race(*cell);
+      try {
+        race(*cell);
+      } catch (const harness::InputError& error) {  // it does not fit the memory
+        cell->problem_words = error.what();
+      }
       progress_.update(++done_, harness::problem_name(cell->problem));
     }
-    std::vector<LayoutTimes> times;
-    for (const Cell* cell : cells) times.push_back(times_by_layout(*cell));
-    const Layout layout = choose_layout(times, layout_of(cells.front()->base()));
+    const Layout layout = layout_for(cells);
     for (Cell* cell : cells) {
-      if (cell->tried.empty()) continue;
-      if (interrupted()) {
-        settle_unconfirmed(*cell, layout);
-      } else {
-        confirm(*cell, layout);
-      }
+      if (!cell->tried.empty() && !interrupted()) confirm(*cell, layout);
+    }
+    settle_unconfirmed(cells);
+  }
+
+  // What the race alone knows of cells that were not confirmed: the run was stopped, or the GPU failed.
+  void settle_unconfirmed(const std::vector<Cell*>& cells) {
+    const Layout layout = layout_for(cells);
+    for (Cell* cell : cells) {
+      if (!cell->result && cell->problem_words.empty()) settle_unconfirmed(*cell, layout);
     }
   }
 
  private:
+  static Layout layout_for(const std::vector<Cell*>& cells) {
+    std::vector<LayoutTimes> times;
+    for (const Cell* cell : cells) {
+      if (!cell->tried.empty()) times.push_back(times_by_layout(*cell));
+    }
+    return choose_layout(times, layout_of(cells.front()->base()));
+  }
+
   bool may_go_on(double deadline, const Cell& cell) {
     progress_.update(done_, harness::problem_name(cell.problem));
     return !interrupted() && run_.seconds_used() < deadline;
@@ -94,11 +109,15 @@ class GroupRace {
       return;
     }
     const auto go_on = [&] { return may_go_on(deadline, cell); };
-    std::vector<size_t> entries;
+    std::vector<Config> wanted = leaders_;  // of the shape's other token counts, then the cell's own candidates
     for (const Variant* variant : cell.candidates) {
-      if (!variant->usable() || arena.has_met(variant->job.config)) continue;
+      if (variant->usable()) wanted.push_back(variant->job.config);
+    }
+    std::vector<size_t> entries;
+    for (const Config& config : wanted) {
+      if (arena.has_met(config)) continue;
       if (!may_go_on(begin + admit_share * (deadline - begin), cell)) break;
-      if (const auto entry = arena.enter(variant->job.config)) entries.push_back(*entry);
+      if (const auto entry = arena.enter(config)) entries.push_back(*entry);
     }
     std::vector<size_t> best = halve(*race, entries, survivors_kept, go_on);
     for (int round = 0; round < neighbour_rounds && go_on(); ++round) {
@@ -111,13 +130,16 @@ class GroupRace {
       if (best.empty() || best.front() == leader) break;
     }
     keep_tried(cell, arena, *race);
+    for (size_t place = 0; place < std::min(best.size(), num_leaders); ++place) {
+      leaders_.push_back(arena.runner(best[place]).config);
+    }
   }
 
   // Compiles and admits what lies one lever from the leaders.
   std::vector<size_t> enter_neighbours(Cell& cell, CellRace& arena, const std::vector<size_t>& best, double deadline) {
     const Arch arch = run_.target.device.arch;
     std::vector<Config> wanted;
-    for (size_t place = 0; place < std::min(best.size(), leaders); ++place) {
+    for (size_t place = 0; place < std::min(best.size(), num_leaders); ++place) {
       for (const Config& next : neighbours(arena.runner(best[place]).config, arch, cell.kind(), run_.options.pins)) {
         const bool known = arena.has_met(next) || std::find(wanted.begin(), wanted.end(), next) != wanted.end();
         if (!known && cell.model->predict(next).blocks_per_sm > 0) wanted.push_back(next);
@@ -247,6 +269,7 @@ class GroupRace {
   Clock& clock_;
   Progress& progress_;
   uint64_t& done_;
+  std::vector<Config> leaders_;  // of the group's cells so far
 };
 
 }  // namespace
@@ -260,10 +283,12 @@ void race_cells(TuneRun& run, const std::function<void()>& group_done) {
     for (Cell& cell : run.cells) {
       if (cell.group == group) cells.push_back(&cell);
     }
+    GroupRace group_race(run, clock, progress, done);
     try {
-      GroupRace(run, clock, progress, done).run(cells);
+      group_race.run(cells);
     } catch (const harness::DeviceError& error) {
       // the CUDA context is gone: what is known is written, nothing more can be measured in this process
+      group_race.settle_unconfirmed(cells);
       run.failed_check = true;
       for (Cell& cell : run.cells) {
         if (!cell.result && cell.problem_words.empty()) cell.problem_words = error.what();

@@ -1,5 +1,5 @@
-// Rows, provenance and records. Invariant: see results.hpp.
-#include "tuner/results.hpp"
+// Rows, provenance and records. Invariant: see steps.hpp.
+#include "tuner/steps.hpp"
 
 #include <fulcrum/host/cuda_api.hpp>
 

@@ -52,29 +52,44 @@ class Reasons {
   std::vector<std::pair<const char*, uint64_t>> counts_;
 };
 
-// Levers that a rule of rules.h reads alone, so that the others need not be tried where it refuses: the tests hold this
-// against illegal_reason at random points.
+// Levers that are set together, and the rules that can be asked as soon as they are: what those refuse need not be
+// tried with all values of the levers after them. The tests hold this against illegal_reason at random points.
 struct Stage {
   std::vector<int32_t> levers;
-  const char* (*reason)(const Config&, Arch);  // null: all rules, with every lever set
+  const char* (*reason)(const Config&, Arch, KernelKind);
 };
 
+// code_word and dequant are judged in the default, which is legal everywhere but for them.
+const char* code_reason(const Config& config, Arch arch, KernelKind kind) {
+  Config probe = default_config(kind);
+  probe.code_word = config.code_word;
+  probe.dequant = config.dequant;
+  return illegal_reason(probe, arch, kind);
+}
+
 std::vector<Stage> stages_of_rules() {
+  const auto levers = [](std::initializer_list<const char*> names) {
+    std::vector<int32_t> indices;
+    for (const char* name : names) indices.push_back(lever_index(name));
+    return indices;
+  };
   std::vector<Stage> stages = {
-      {{lever_index("tile_n"), lever_index("tile_m"), lever_index("tile_k"), lever_index("warps_n"),
-        lever_index("warps_m")},
-       [](const Config& config, Arch) { return rules::tile_reason(config); }},
-      {{lever_index("token_granularity"), lever_index("token_pad")},
-       [](const Config& config, Arch) { return rules::token_reason(config); }},
-      {{lever_index("copy"), lever_index("producer_warps")},
-       [](const Config& config, Arch arch) { return rules::producer_reason(config, arch); }},
-      {{}, nullptr},
+      {levers({"tile_n", "tile_m", "tile_k", "warps_n", "warps_m"}),
+       [](const Config& config, Arch, KernelKind) { return rules::tile_reason(config); }},
+      {levers({"token_granularity", "token_pad"}),
+       [](const Config& config, Arch, KernelKind) { return rules::token_reason(config); }},
+      {levers({"copy", "producer_warps"}),
+       [](const Config& config, Arch arch, KernelKind) { return rules::producer_reason(config, arch); }},
+      {levers({"code_word", "dequant"}), code_reason},
+      {{}, [](const Config& config, Arch arch, KernelKind kind) { return illegal_reason(config, arch, kind); }},
+      // no rule reads these
+      {levers({"k_order", "tile_queue"}), [](const Config&, Arch, KernelKind) -> const char* { return nullptr; }},
   };
   for (int32_t lever = 0; lever < num_levers; ++lever) {
     const bool staged = std::any_of(stages.begin(), stages.end(), [&](const Stage& stage) {
       return std::find(stage.levers.begin(), stage.levers.end(), lever) != stage.levers.end();
     });
-    if (!staged) stages.back().levers.push_back(lever);
+    if (!staged) stages[stages.size() - 2].levers.push_back(lever);
   }
   return stages;
 }
@@ -114,8 +129,7 @@ class Enumeration {
   }
 
   void finish(size_t stage, SpaceCounts& counts) {
-    const auto reason_of = stages_[stage].reason;
-    const char* reason = reason_of != nullptr ? reason_of(config_, arch_) : illegal_reason(config_, arch_, kind_);
+    const char* reason = stages_[stage].reason(config_, arch_, kind_);
     if (reason != nullptr) return reasons_.add(reason, below_[stage]);
     if (stage + 1 < stages_.size()) return walk(stage + 1, 0, counts);
     ++counts.legal;

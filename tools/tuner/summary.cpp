@@ -1,5 +1,5 @@
-// The end of a run in words and in JSON. Invariant: see summary.hpp.
-#include "tuner/summary.hpp"
+// The end of a run in words and in JSON. Invariant: see steps.hpp.
+#include "tuner/steps.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -8,14 +8,13 @@
 #include <cmath>
 #include <map>
 
-#include "tuner/results.hpp"
-
 namespace fulcrum::tuner {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 constexpr size_t levers_most = 4;  // in a cell's summary line
+constexpr size_t tried_least = 8;  // Configs: of fewer, every lever seems to make the difference
 
 double percent(double log_ratio) { return 100 * std::expm1(log_ratio); }
 
@@ -113,6 +112,7 @@ void print_text(const TuneRun& run) {
 }  // namespace
 
 std::vector<std::string> lever_lines(const Cell& cell, size_t most) {
+  if (cell.tried.size() < tried_least) return {};
   struct Line {
     double spread;
     std::string text;

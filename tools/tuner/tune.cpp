@@ -16,12 +16,8 @@
 #include "harness/jit_kernels.hpp"
 #include "harness/record.hpp"
 #include "harness/roofs.hpp"
-#include "tuner/interrupt.hpp"
-#include "tuner/model_cells.hpp"
 #include "tuner/progress.hpp"
-#include "tuner/race_cells.hpp"
-#include "tuner/results.hpp"
-#include "tuner/summary.hpp"
+#include "tuner/steps.hpp"
 
 namespace fulcrum::tuner {
 namespace {
@@ -31,7 +27,7 @@ constexpr double model_budget_s = 60;
 constexpr size_t gpu_top = 40;
 constexpr size_t model_top = 3;
 constexpr double compile_share = 0.35;  // of the budget, before the first launch
-constexpr double model_compile_share = 0.9;
+constexpr double model_compile_share = 0.75;
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -175,7 +171,8 @@ void compile_candidates(TuneRun& run) {
     }
   }
   const std::vector<Variant*> wanted = run.variants.all();
-  const double seconds = run.has_gpu ? run.options.budget_s * compile_share : run.seconds_left() * model_compile_share;
+  // without a GPU compiling is what the budget is for, however long a busy machine took to rank
+  const double seconds = run.options.budget_s * (run.has_gpu ? compile_share : model_compile_share);
   Progress progress(fmt::format("compile, {} workers", run.pool.num_workers), wanted.size(), seconds);
   run.variants.compile(wanted, run.pool, seconds, [&](size_t done, const Variant& variant) {
     progress.update(done);
@@ -198,6 +195,7 @@ int tune(const TuneOptions& options) {
   run.options = options;
   run.begin_s = steady_seconds();
   watch_interrupts();
+  if (!options.records.empty()) harness::append_records(options.records, {});  // better refused now than at the end
   run.cells = make_cells(options.workloads, options.cases, options.routing, options.dtype, options.own);
   const Table earlier = load_earlier(options.out);
   find_target(run);

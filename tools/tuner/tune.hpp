@@ -1,7 +1,6 @@
 // `fulcrum tune`: the whole run - cells, candidates, compiles, then a race on a GPU or the model without one.
 //
-// Called by the verb. Parts: cells (what is tuned), candidates and variants (what is tried), race_cells (with a GPU),
-// model_cells (without), results (layouts, table, records, summary).
+// Called by the verb. Parts: cells (what is tuned), candidates and variants (what is tried), and the steps after them.
 // Invariant: the table on disk is whole and loadable at every moment from the first finished shape on, and after an
 // interrupt holds everything known.
 #pragma once

@@ -27,6 +27,22 @@ std::vector<size_t> tied_with(const Race& race, const std::vector<size_t>& entri
 
 }  // namespace
 
+Layout choose_layout(const std::vector<LayoutTimes>& cells, Layout base) {
+  LayoutTimes totals;
+  if (!cells.empty()) totals = cells.front();
+  for (auto& [layout, total] : totals) total = 0;
+  for (const LayoutTimes& cell : cells) {
+    std::erase_if(totals, [&, &cell = cell](const auto& entry) { return !cell.contains(entry.first); });
+    for (auto& [layout, total] : totals) total += cell.at(layout);
+  }
+  if (totals.empty()) return base;
+  const auto best =
+      std::min_element(totals.begin(), totals.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto own = totals.find(base);
+  const bool is_tie = own != totals.end() && own->second <= best->second * (1 + delta);
+  return is_tie ? base : best->first;
+}
+
 Choice choose_entry(const Race& race, const std::vector<size_t>& entries,
                     const std::function<Config(size_t)>& config_of, Layout layout) {
   const Config base = config_of(Race::baseline);

@@ -1,11 +1,13 @@
-// Which entry of a confirming race wins, and in which words.
+// The choices at the end: one packed Layout for a shape, and which entry of a confirming race wins, in which words.
 //
-// Called by race_cells, and by tests on synthetic noise.
+// Called by race_cells and model_cells, and by tests on synthetic noise.
 // Invariant: whatever does not beat the default by more than the A/A twin's noise says default; ties go to the Config
-// that pulls the fewest levers; a Layout that was chosen for the whole shape binds, even where it gains nothing.
+// that pulls the fewest levers; a Layout that was chosen for the whole shape binds, even where it gains
+// nothing, and is the default's unless another is faster in total by more than delta.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,17 @@
 #include "tuner/space.hpp"
 
 namespace fulcrum::tuner {
+
+struct LayoutLess {
+  bool operator()(const Layout& a, const Layout& b) const {
+    return a.code_word != b.code_word ? a.code_word < b.code_word : a.k_order < b.k_order;
+  }
+};
+using LayoutTimes = std::map<Layout, double, LayoutLess>;  // best microseconds of a cell in each Layout
+
+// The Layout of least total time, all cells weighing the same, among those that every cell has a time for; `base` where
+// there is none.
+Layout choose_layout(const std::vector<LayoutTimes>& cells, Layout base);
 
 struct Choice {
   size_t entry = Race::baseline;
