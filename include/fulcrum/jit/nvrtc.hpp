@@ -200,6 +200,11 @@ inline Result<Nvrtc> open_nvrtc(const NvrtcFile& file) {
   need("nvrtcGetErrorString", api.words);
   if (missing != nullptr) return make_error(Code::not_found, nvrtc_broken_rule, missing);
   (void)api.version(&api.major, &api.minor);
+  // NVRTC opens its builtins by bare name at the first compile, and the library of NVIDIA's wheels has no run path that
+  // leads to its own folder. Opened here by path, they are there under that name.
+  const std::string version = std::to_string(api.major) + "." + std::to_string(api.minor);
+  const std::string folder = file.path.substr(0, file.path.rfind('/') + 1);
+  (void)::dlopen((folder + "libnvrtc-builtins.so." + version).c_str(), RTLD_NOW | RTLD_LOCAL);
   return api;
 }
 
