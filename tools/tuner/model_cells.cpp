@@ -39,6 +39,13 @@ LayoutTimes times_by_layout(const Cell& cell) {
   return times;
 }
 
+// The first reason that a candidate was dropped for, such as what NVRTC lacks; without one, time ended too early.
+std::string why_nothing_compiled(const Cell& cell) {
+  for (const Variant* variant : cell.candidates)
+    if (!variant->dropped.empty()) return "no candidate is usable; the first: " + variant->dropped;
+  return "the budget ended before a candidate was compiled: give a longer --budget";
+}
+
 // The best of `layout`; of those within delta of it the one nearest to the default, which may be the default itself.
 void choose(Cell& cell, Layout layout) {
   std::vector<const Tried*> own;
@@ -46,7 +53,7 @@ void choose(Cell& cell, Layout layout) {
     if (layout_of(tried.config) == layout) own.push_back(&tried);
   }
   if (own.empty()) {
-    cell.problem_words = "nothing that was compiled fits the target";
+    cell.problem_words = why_nothing_compiled(cell);
     return;
   }
   const auto faster = [](const Tried* a, const Tried* b) { return a->us < b->us; };
@@ -63,9 +70,11 @@ void choose(Cell& cell, Layout layout) {
   CellResult result;
   result.config = winner->config;
   result.source = Source::modelled;
-  result.chosen = winner->config == base
-                      ? "default: the model sees no gain"
-                      : fmt::format("model: {:+.1f} %, not measured", 100 * std::expm1(winner->ratio));
+  result.chosen = fmt::format("model: {:+.1f} %, not measured", 100 * std::expm1(winner->ratio));
+  if (winner->config == base) {
+    result.chosen = cell.tried.size() > 1 ? "default: the model sees no gain"
+                                          : "default: nothing else was compiled within the budget";
+  }
   result.median_us = {winner->us, winner->us, winner->us};
   result.best_us = winner->us;
   result.default_us = winner->us / std::exp(winner->ratio);
