@@ -135,6 +135,11 @@ BOOST_AUTO_TEST_CASE(tune_refuses_before_it_works) {
   const Outcome taken = fulcrum_cli(folder, shape + " --n 64");
   BOOST_TEST(taken.code == 1);
   BOOST_TEST(read_text(folder / "t.tsv") == "not a table\n");
+  const Outcome nothing_legal = fulcrum_cli(folder, "tune --workload decode --cases K0 --tile-n 64 --stages 100");
+  BOOST_TEST(nothing_legal.code == 1);
+  BOOST_TEST(holds(nothing_legal.err, "none of"));
+  BOOST_TEST(fulcrum_cli(folder, "tune --budget nan").code == 1);
+  BOOST_TEST(fulcrum_cli(folder, "tune --warps-m 536870912 --workload decode --cases K0").code == 1);
 }
 
 BOOST_AUTO_TEST_CASE(an_interrupt_leaves_a_table) {

@@ -79,7 +79,9 @@ void add_tune(CLI::App& app, int& exit_code) {
   add_dtype(verb, tune.dtype, "f16 or bf16; by default f16 for prefill and bf16 for decode");
   add_arch(verb, tune.arch, "architecture to tune for; another than the GPU's compiles and models only");
   verb->add_option("--budget", tune.budget_s, "seconds for the whole run; 240 by default, 60 without a GPU")
-      ->check(CLI::Range(1.0, 86400.0));
+      ->check(CLI::Range(1.0, 86400.0))
+      ->check(
+          [](const std::string& text) { return text.find_first_of("nN") == std::string::npos ? "" : "not a number"; });
   verb->add_option("--out", tune.out, "the table; rows of an earlier one that are not tuned again stay")
       ->capture_default_str();
   verb->add_option("--records", tune.records, "append the winners' measurements to this file, bench/results/<gpu>.tsv");

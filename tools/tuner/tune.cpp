@@ -102,6 +102,17 @@ void measure_roofs(TuneRun& run) {
   }
 }
 
+// Levers held still may leave nothing: then the default, which they exclude, must not be the answer.
+void require_legal(const std::vector<std::pair<KernelKind, LegalSpace>>& spaces) {
+  for (const auto& [kind, space] : spaces) {
+    if (space.counts.legal > 0) continue;
+    throw harness::InputError(fmt::format(
+        "none of {} points with the levers held still is legal for {} rows{}: {}", space.counts.points,
+        value_name(kind.dtype), kind.gate_up ? ", gate_up" : "",
+        space.counts.reasons.empty() ? "the family is held to another" : space.counts.reasons.front().first));
+  }
+}
+
 // The legal space of each kind of kernel once, then every cell's candidates, cells side by side.
 void rank_cells(TuneRun& run) {
   std::vector<std::pair<KernelKind, LegalSpace>> spaces;
@@ -131,6 +142,7 @@ void rank_cells(TuneRun& run) {
   const Arch arch = run.target.device.arch;
   in_parallel(spaces.size(),
               [&](size_t index) { spaces[index].second = legal_space(arch, spaces[index].first, run.options.pins); });
+  if (!interrupted()) require_legal(spaces);
   in_parallel(run.cells.size(), [&](size_t index) {
     Cell& cell = run.cells[index];
     const auto same = [&](const auto& each) { return each.first == cell.kind(); };
