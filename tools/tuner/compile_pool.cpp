@@ -120,8 +120,11 @@ class Pool {
         if (next_ < jobs_.size() && (worker == nullptr || !worker->busy())) hand_out(worker);
         any_busy = any_busy || (worker != nullptr && worker->busy());
       }
-      if (!any_busy) break;
-      wait();
+      // a worker that died when it was asked leaves nobody busy, but jobs that the next pass hands out
+      if (any_busy)
+        wait();
+      else if (next_ >= jobs_.size())
+        break;
     }
     return finished_;
   }
