@@ -18,7 +18,8 @@ void Journal::write(const char* event, const Fields& fields) {
   if (file_ == nullptr) return;
   nlohmann::ordered_json line{{"event", event}};
   for (const auto& [key, value] : fields) {
-    std::visit([&](const auto& plain) { line[key] = plain; }, value);
+    nlohmann::ordered_json& to = line[key];
+    std::visit([&to](const auto& plain) { to = plain; }, value);
   }
   const std::string text = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   (void)std::fwrite(text.data(), 1, text.size(), file_);
