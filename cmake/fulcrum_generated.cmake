@@ -45,7 +45,8 @@ if(FULCRUM_TESTS)
   set(fulcrum_tables ${PROJECT_SOURCE_DIR}/bench/tables)
   file(GLOB fulcrum_table_files CONFIGURE_DEPENDS ${fulcrum_tables}/*.tsv)
   set(fulcrum_compile_shards 8)
-  set(fulcrum_case_files ${fulcrum_generated_dir}/device_cases.cpp ${fulcrum_generated_dir}/compile_cases.cpp)
+  set(fulcrum_case_files ${fulcrum_generated_dir}/device_cases.cpp ${fulcrum_generated_dir}/compile_cases.cpp
+    ${fulcrum_generated_dir}/emulator_cases.cpp)
   add_custom_command(
     OUTPUT ${fulcrum_case_files} ${fulcrum_generated_dir}/regression_set.tsv
     COMMAND ${fulcrum_render} cases --describe $<TARGET_FILE:describe> --space ${fulcrum_space}

@@ -42,6 +42,13 @@ def device_code(core: Core, kernels: list[Kernel]) -> list[Kernel]:
     return list(dict.fromkeys(Kernel(v.name, v.text, k.kind) for v, k in zip(verdicts, kernels)))
 
 
+def emulator_set(core: Core, variants: list[Kernel], num_shards: int) -> list[list[Kernel]]:
+    """Shards of the set, those of one kind and tile_m together: they share problems and expected results."""
+    kernels = sorted(device_code(core, variants), key=lambda k: (k.kind, int(parse_config_text(k.text)["tile_m"])))
+    ends = [len(kernels) * shard // num_shards for shard in range(num_shards + 1)]
+    return [kernels[begin:end] for begin, end in zip(ends, ends[1:])]
+
+
 def compile_set(core: Core, variants: list[Kernel], num_shards: int) -> list[list[tuple[Kernel, int]]]:
     """Shards of (kernel, compute capability): the whole set for the widest and the oldest architecture, as far as it is
     legal there, and the defaults for all others."""

@@ -58,13 +58,15 @@ def render_space(args) -> None:
 
 
 def render_cases(args) -> None:
-    """The regression set as a TSV to read, and as the test cases of the device and the compile tier."""
+    """The regression set as a TSV to read, and as the test cases of the device, the emulator and the compile tier."""
     core = Core(args.describe)
     space = load_space(args.space, core)
     tables = [kernel for path in sorted(args.tables.glob("*.tsv")) for kernel in read_table(path, core, [])]
     variants = regression.regression_set(core, space, tables)
     write(args.out / "regression_set.tsv", template("regression_set.tsv.j2", variants=variants))
     write(args.out / "device_cases.cpp", template("device_cases.cpp.j2", variants=variants, core=core))
+    shards = regression.emulator_set(core, variants, args.shards)
+    write(args.out / "emulator_cases.cpp", template("emulator_cases.cpp.j2", shards=shards, core=core))
     shards = regression.compile_set(core, variants, args.shards)
     write(args.out / "compile_cases.cpp", template("compile_cases.cpp.j2", shards=shards, core=core))
 

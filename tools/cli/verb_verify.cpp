@@ -1,12 +1,15 @@
-// `fulcrum verify`: every row of a table, or one Config, against the oracle on this GPU.
+// `fulcrum verify`: every row of a table, or one Config, against the oracle on this GPU or on the emulator.
 //
 // Called by main through add_verify(). Invariant: a line a check is printed as it ends; one failure makes the exit code
 // 2, and the rest still runs.
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +20,8 @@
 #include "harness/jit_kernels.hpp"
 #include "harness/measure.hpp"
 #include "harness/variant_check.hpp"
+#include "tuner/emulate.hpp"
+#include "tuner/progress.hpp"
 
 namespace fulcrum::cli {
 namespace {
@@ -27,6 +32,7 @@ struct Options {
   std::string table;
   std::string config;
   std::string dtype = "both";
+  bool emulate = false;
   bool json = false;
 };
 
@@ -53,10 +59,53 @@ Problem problem_of(const Row& row, CheckpointFormat format) {
   return problem;
 }
 
+std::string small_name(const KernelKind& kind, const char* size) {
+  return fmt::format("{} shapes, {}{}{}", size, value_name(kind.dtype), kind.gate_up ? " gate_up" : "",
+                     kind.activation == Activation::none ? "" : " silu");
+}
+
+// Prints each outcome as it comes, and all of them at the end.
+class Outcomes {
+ public:
+  explicit Outcomes(bool json) : json_(json) {}
+
+  void add(Outcome outcome) {
+    if (!json_) {
+      fmt::print("{}  {}  {}\n", outcome.failure.empty() ? "pass" : "FAIL", outcome.name,
+                 outcome.failure.empty() ? outcome.config : outcome.failure);
+      (void)std::fflush(stdout);
+    }
+    outcomes_.push_back(std::move(outcome));
+  }
+
+  int finish() const {
+    size_t failed = 0;
+    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    for (const Outcome& outcome : outcomes_) {
+      failed += outcome.failure.empty() ? 0 : 1;
+      json.push_back({{"what", outcome.name},
+                      {"config", outcome.config},
+                      {"passed", outcome.failure.empty()},
+                      {"failure", outcome.failure},
+                      {"rel_error", outcome.rel_error}});
+    }
+    if (json_) {
+      fmt::print("{}\n", json.dump(2));
+    } else {
+      fmt::print("{} of {} checks passed\n", outcomes_.size() - failed, outcomes_.size());
+    }
+    return failed == 0 ? 0 : 2;
+  }
+
+ private:
+  bool json_;
+  std::vector<Outcome> outcomes_;
+};
+
 // Runs checks one after the other, each with memory of its own, and keeps what came of them.
 class Verifier {
  public:
-  explicit Verifier(bool json) : json_(json), arch_(current_device().arch) {}
+  explicit Verifier(bool json) : arch_(current_device().arch), outcomes_(json) {}
 
   void check_row(const Row& row) {
     check_small(row.config, kernel_kind(row.shape));
@@ -80,30 +129,11 @@ class Verifier {
   void check_small(const Config& config, const KernelKind& kind) {
     const std::string key = config_text(config) + jit::entry_name(config, kind);
     if (std::exchange(seen_[key], true)) return;
-    const std::string name = fmt::format("small shapes, {}{}{}", value_name(kind.dtype), kind.gate_up ? " gate_up" : "",
-                                         kind.activation == Activation::none ? "" : " silu");
-    attempt({name, config_text(config), "", 0},
+    attempt({small_name(kind, "small"), config_text(config), "", 0},
             [&](const Outcome& outcome) { check_variant(outcome.config.c_str(), kind); });
   }
 
-  int finish() const {
-    size_t failed = 0;
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
-    for (const Outcome& outcome : outcomes_) {
-      failed += outcome.failure.empty() ? 0 : 1;
-      json.push_back({{"what", outcome.name},
-                      {"config", outcome.config},
-                      {"passed", outcome.failure.empty()},
-                      {"failure", outcome.failure},
-                      {"rel_error", outcome.rel_error}});
-    }
-    if (json_) {
-      fmt::print("{}\n", json.dump(2));
-    } else {
-      fmt::print("{} of {} checks passed\n", outcomes_.size() - failed, outcomes_.size());
-    }
-    return failed == 0 ? 0 : 2;
-  }
+  int finish() const { return outcomes_.finish(); }
 
  private:
   // An error of the GPU itself ends the run: nothing after it could be trusted. A refusal is a failure like another.
@@ -120,53 +150,97 @@ class Verifier {
     } catch (const std::exception& error) {
       outcome.failure = error.what();
     }
-    if (!json_) {
-      fmt::print("{}  {}  {}\n", outcome.failure.empty() ? "pass" : "FAIL", outcome.name,
-                 outcome.failure.empty() ? outcome.config : outcome.failure);
-      (void)std::fflush(stdout);
-    }
-    outcomes_.push_back(std::move(outcome));
+    outcomes_.add(std::move(outcome));
   }
 
-  bool json_;
   Arch arch_;
   std::map<std::string, bool> seen_;
-  std::vector<Outcome> outcomes_;
+  Outcomes outcomes_;
 };
 
-// Every kind that the Config can be compiled for, on small shapes; then both workloads where their kind is among them.
-void check_config(Verifier& verifier, const Config& config, const std::string& dtype) {
-  const Arch arch = current_device().arch;
-  const char* reason = nullptr;
-  bool any = false;
+// The kinds that a Config can be compiled for; throws InputError when there is none.
+std::vector<KernelKind> legal_kinds(const Config& config, Arch arch, const std::string& dtype) {
+  std::vector<KernelKind> kinds;
+  const char* reason = "no such dtype";
   for (const DType type : {DType::f16, DType::bf16}) {
     if (dtype != "both" && dtype != value_name(type)) continue;
     for (const KernelKind kind : {KernelKind{type, false, Activation::none}, KernelKind{type, true, Activation::none},
                                   KernelKind{type, true, Activation::silu}}) {
       const char* why = illegal_reason(config, arch, kind);
-      if (why != nullptr) reason = why;
-      if (why != nullptr) continue;
-      any = true;
-      verifier.check_small(config, kind);
+      if (why == nullptr)
+        kinds.push_back(kind);
+      else
+        reason = why;
     }
+  }
+  if (kinds.empty()) throw InputError(fmt::format("this Config cannot run here: {}", reason));
+  return kinds;
+}
+
+// Every kind on small shapes; then both workloads where their kind is among them.
+void check_config(Verifier& verifier, const Config& config, const std::string& dtype) {
+  const Arch arch = current_device().arch;
+  for (const KernelKind& kind : legal_kinds(config, arch, dtype)) verifier.check_small(config, kind);
+  for (const DType type : {DType::f16, DType::bf16}) {
+    if (dtype != "both" && dtype != value_name(type)) continue;
     for (const auto& [workload, name] : {std::pair{"prefill", "2048"}, std::pair{"decode", "K3"}}) {
       for (Problem& problem : workload_problems(workload, {name}, {}, type)) {
         if (illegal_reason(config, arch, problem.shape) == nullptr) verifier.check_problem(problem, config);
       }
     }
   }
-  if (!any)
-    throw InputError(fmt::format("this Config cannot run here: {}", reason != nullptr ? reason : "no such dtype"));
+}
+
+Table read_usable_table(const std::string& path) {
+  Table table = read_table(path);
+  if (table.rows().empty()) throw InputError(path + " has no rows that this build can use");
+  return table;
+}
+
+// Each piece of device code once; the emulator is an sm_90 device.
+std::vector<tuner::CompileJob> emulator_jobs(const Options& options) {
+  constexpr Arch arch{90};
+  std::vector<tuner::CompileJob> jobs;
+  std::set<std::string> seen;
+  const auto add = [&](const Config& config, const KernelKind& kind) {
+    if (seen.insert(jit::entry_name(config, kind)).second) jobs.push_back({without_run_levers(config), kind, arch});
+  };
+  if (!options.config.empty()) {
+    const Config config = read_config(options.config);
+    for (const KernelKind& kind : legal_kinds(config, arch, options.dtype)) add(config, kind);
+  } else {
+    const Table table = read_usable_table(options.table);
+    for (const Row& row : table.rows()) add(row.config, kernel_kind(row.shape));
+  }
+  return jobs;
+}
+
+int run_emulated(const Options& options) {
+  const std::vector<tuner::CompileJob> jobs = emulator_jobs(options);
+  if (const std::string why = tuner::why_no_emulator(); !why.empty())
+    throw InputError("the emulator cannot run here: " + why);
+  Outcomes outcomes(options.json);
+  tuner::Progress progress("emulator", jobs.size());
+  const auto workers = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  size_t finished = 0;
+  tuner::watch_interrupts();
+  (void)tuner::emulate_all(jobs, workers, 0, [&](size_t index, const tuner::CompileOutcome& outcome) {
+    outcomes.add({small_name(jobs[index].kind, "tiny"), config_text(jobs[index].config), outcome.why, 0});
+    progress.update(++finished);
+    return true;
+  });
+  const int code = outcomes.finish();
+  return tuner::interrupted() ? 130 : code;
 }
 
 int run(const Options& options) {
   if (options.table.empty() == options.config.empty()) throw InputError("give a table, or --config and a Config");
+  if (options.emulate) return run_emulated(options);
   Verifier verifier(options.json);
   if (!options.config.empty()) {
     check_config(verifier, read_config(options.config), options.dtype);
   } else {
-    const Table table = read_table(options.table);
-    if (table.rows().empty()) throw InputError(options.table + " has no rows that this build can use");
+    const Table table = read_usable_table(options.table);
     for (const Row& row : table.rows()) verifier.check_row(row);
   }
   return verifier.finish();
@@ -182,6 +256,7 @@ void add_verify(CLI::App& app, int& exit_code) {
   verb->add_option("--dtype", options->dtype, "f16, bf16 or both, with --config")
       ->check(CLI::IsMember({"f16", "bf16", "both"}))
       ->capture_default_str();
+  verb->add_flag("--emulate", options->emulate, "run the kernels on the CPU emulator, on tiny shapes; needs no GPU");
   verb->add_flag("--json", options->json, "print JSON");
   verb->footer("Exit code: 0 all passed, 2 something differs from the oracle, 3 no GPU, 1 anything else.");
   verb->callback([options, &exit_code] { exit_code = run_verb("verify", [&] { return run(*options); }); });

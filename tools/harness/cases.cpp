@@ -15,7 +15,7 @@ constexpr uint32_t num_experts = 10, first_expert = 2, case_top_k = 3;
 
 struct Case {
   const char* name;
-  uint32_t n, k;
+  uint32_t n, k, tiny_k;
   CheckpointFormat format;
   RowOrder input_rows, output_rows;
   bool row_scales, bias, pair_weights;
@@ -27,13 +27,13 @@ constexpr CheckpointFormat block36 = CheckpointFormat::block36, modelopt = Check
 
 constexpr Case cases[] = {
     // n: 10 units, a last group of 2; k: 10 units and a half
-    {"n_and_k_tails", 160, 672, modelopt, RowOrder::token, RowOrder::pair, false, false, false, true, false},
+    {"n_and_k_tails", 160, 672, 208, modelopt, RowOrder::token, RowOrder::pair, false, false, false, true, false},
     // the shortest tiles: one unit of k and a quarter, ring stages that outlive a tile
-    {"short_k_row_scales", 64, 80, modelopt, RowOrder::pair, RowOrder::csr, true, false, false, false, true},
-    {"bias", 192, 640, block36, RowOrder::csr, RowOrder::pair, false, true, false, true, false},
+    {"short_k_row_scales", 64, 80, 80, modelopt, RowOrder::pair, RowOrder::csr, true, false, false, false, true},
+    {"bias", 192, 640, 320, block36, RowOrder::csr, RowOrder::pair, false, true, false, true, false},
     // n: 33 units, one more than four groups of 128; k: 16 units wrap every ring
-    {"pair_weights", 528, 1024, block36, RowOrder::token, RowOrder::csr, false, false, true, false, false},
-    {"all_factors", 160, 672, modelopt, RowOrder::token, RowOrder::pair, true, true, true, true, true},
+    {"pair_weights", 528, 1024, 256, block36, RowOrder::token, RowOrder::csr, false, false, true, false, false},
+    {"all_factors", 160, 672, 208, modelopt, RowOrder::token, RowOrder::pair, true, true, true, true, true},
 };
 
 }  // namespace
@@ -64,20 +64,24 @@ Routing routing_with_rows(const std::vector<uint32_t>& rows, ExpertRange local, 
   return routing;
 }
 
-std::vector<Problem> small_problems(const KernelKind& kind, uint32_t tile_m) {
-  const std::vector<uint32_t> rows{0, 1, tile_m, tile_m + 1, 2 * tile_m + 3, 5};
+std::vector<Problem> small_problems(const KernelKind& kind, uint32_t tile_m, CaseSize size) {
+  const bool tiny = size == CaseSize::tiny;
+  std::vector<uint32_t> rows{0, 1, tile_m, tile_m + 1, 5};
+  if (!tiny) rows.push_back(2 * tile_m + 3);
   const ExpertRange local{first_expert, static_cast<uint32_t>(rows.size())};
   std::vector<Problem> problems;
   for (const Case& each : cases) {
     Problem problem;
     problem.seed = problems.size() + 1;
     problem.routing = routing_with_rows(rows, local, num_experts, case_top_k, problem.seed);
-    problem.shape = {each.n,         each.k,     num_experts, local.count,
-                     local.first,    case_top_k, kind.dtype,  kind.gate_up ? Projection::gate_up : Projection::plain,
+    problem.shape = {each.n,         tiny ? each.tiny_k : each.k,
+                     num_experts,    local.count,
+                     local.first,    case_top_k,
+                     kind.dtype,     kind.gate_up ? Projection::gate_up : Projection::plain,
                      kind.activation};
     problem.input_rows = each.input_rows;
     problem.output_rows = each.output_rows;
-    problem.workload = "small";
+    problem.workload = tiny ? "tiny" : "small";
     problem.case_name = each.name;
     problem.item = value_name(problem.shape.projection);
     problem.format = each.format;

@@ -17,7 +17,10 @@ namespace fulcrum::harness {
 Routing routing_with_rows(const std::vector<uint32_t>& rows, ExpertRange local, uint32_t experts, uint32_t top_k,
                           uint64_t seed);
 
+// small for a GPU; tiny for the emulator, with about a quarter of the columns and half of the rows.
+enum class CaseSize { small, tiny };
+
 // For kernels of this kind whose tiles have at most tile_m rows.
-std::vector<Problem> small_problems(const KernelKind& kind, uint32_t tile_m);
+std::vector<Problem> small_problems(const KernelKind& kind, uint32_t tile_m, CaseSize size = CaseSize::small);
 
 }  // namespace fulcrum::harness

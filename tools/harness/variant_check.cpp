@@ -1,20 +1,16 @@
-// One variant on all small problems, or its registers, spills and warnings against the file of expectations.
+// One variant on all small problems.
 //
-// Called by the rendered test cases and by verify. Invariant: see variant_check.hpp.
+// Called by the rendered test cases. Invariant: see variant_check.hpp.
 #include "harness/variant_check.hpp"
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <tuple>
 
 #include "harness/cases.hpp"
 #include "harness/check.hpp"
-#include "harness/expectation_file.hpp"
-#include "harness/input_error.hpp"
 #include "harness/jit_kernels.hpp"
 
 namespace fulcrum::harness {
@@ -33,11 +29,6 @@ ProblemSet& problems_for(const KernelKind& kind, uint32_t tile_m) {
   return set;
 }
 
-bool asked_to_write() {
-  const char* value = std::getenv("FULCRUM_EXPECT");
-  return value != nullptr && std::strcmp(value, "write") == 0;
-}
-
 }  // namespace
 
 void check_variant(const char* config_text, const KernelKind& kind) {
@@ -48,28 +39,6 @@ void check_variant(const char* config_text, const KernelKind& kind) {
     if (!result.passed) throw std::runtime_error(fmt::format("{}\nconfig: {}", result.what, config_text));
   }
   require(unload_kernel(compiled.kernel));
-}
-
-void check_compiles(const char* config_text, const KernelKind& kind, Arch arch, const std::string& folder) {
-  const jit::Cubin cubin = jit::compile_cubin(read_config(config_text), kind, arch, jit_options());
-  if (!cubin.status.ok()) throw std::runtime_error(cubin.explanation);
-  const CompileOutcome outcome{cubin.info.registers, cubin.info.spill_store_bytes, cubin.info.spill_load_bytes,
-                               count_warnings(cubin.log)};
-  const CompileKey key{cubin.entry, arch_name(arch)};
-  const std::string path = fmt::format("{}/{}.tsv", folder, cubin.info.ptxas);
-  if (asked_to_write()) return write_expectation(path, key, outcome);
-  Expectations expectations;
-  if (!read_expectations(path, expectations)) return;
-  const auto expected = expectations.find(key);
-  if (expected == expectations.end()) {
-    throw std::runtime_error(
-        fmt::format("{} for {} is not in {}; run the compile tests with FULCRUM_EXPECT=write to add it", key.first,
-                    key.second, path));
-  }
-  if (outcome == expected->second) return;
-  throw std::runtime_error(fmt::format("{} for {}: {}; expected {} ({}; FULCRUM_EXPECT=write accepts the change)",
-                                       key.first, key.second, outcome_text(outcome), outcome_text(expected->second),
-                                       path));
 }
 
 }  // namespace fulcrum::harness

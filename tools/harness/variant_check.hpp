@@ -1,6 +1,7 @@
-// What the rendered test cases call: one variant on a GPU against the oracle, or through the compiler.
+// What the rendered test cases call: one variant against the oracle.
 //
-// Called by device_cases.cpp and compile_cases.cpp, which codegen renders from the regression set.
+// Called by device_cases.cpp and emulator_cases.cpp, which codegen renders from the regression set. The emulator has an
+// implementation of its own, which runs smaller problems under several seeds.
 // Invariant: returns when all is well, else throws std::runtime_error with one sentence, which Boost.Test reports.
 #pragma once
 
@@ -12,16 +13,5 @@ namespace fulcrum::harness {
 
 // Every small problem of the kind, exact and random data.
 void check_variant(const char* config_text, const KernelKind& kind);
-
-// Compiles for `arch` and compares registers, spills and warnings with `folder`/<version of ptxas>.tsv. Without such a
-// file only that it compiles is checked. FULCRUM_EXPECT=write in the environment writes the line instead; many
-// processes may do so at once.
-void check_compiles(const char* config_text, const KernelKind& kind, Arch arch, const std::string& folder);
-
-#if defined(FULCRUM_TEST_DATA)
-inline void check_compiles(const char* config_text, const KernelKind& kind, Arch arch) {
-  check_compiles(config_text, kind, arch, FULCRUM_TEST_DATA "/../expect");
-}
-#endif
 
 }  // namespace fulcrum::harness

@@ -1,13 +1,11 @@
-// Lines of JSON, and the worker that answers them. Invariant: see compile_job.hpp.
+// Lines of JSON, and the loop of a worker. Invariant: see compile_job.hpp.
 #include "tuner/compile_job.hpp"
 
-#include <fulcrum/jit.hpp>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
 
 #include "harness/jit_kernels.hpp"
-#include "tuner/space.hpp"
 
 namespace fulcrum::tuner {
 namespace {
@@ -27,7 +25,7 @@ std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::er
 }  // namespace
 
 std::string write_job(const CompileJob& job) {
-  return dumped({{"config", config_text(job.config)},
+  return dumped({{"config", harness::config_text(job.config)},
                  {"dtype", int(job.kind.dtype)},
                  {"gate_up", job.kind.gate_up},
                  {"activation", int(job.kind.activation)},
@@ -80,27 +78,13 @@ std::optional<CompileOutcome> read_outcome(const std::string& line) {
   }
 }
 
-CompileOutcome compile_job(const CompileJob& job) {
-  const jit::Cubin cubin = jit::compile_cubin(job.config, job.kind, job.arch, harness::jit_options());
-  CompileOutcome outcome;
-  outcome.ok = cubin.status.ok();
-  outcome.why = cubin.explanation;
-  outcome.registers = cubin.info.registers;
-  outcome.spill_bytes = cubin.info.spill_store_bytes + cubin.info.spill_load_bytes;
-  outcome.code_bytes = cubin.info.code_bytes;
-  outcome.machine = cubin.info.machine;
-  outcome.seconds = cubin.compile_seconds;
-  outcome.from_cache = cubin.from_cache;
-  return outcome;
-}
-
-int run_compile_worker() {
+int answer_jobs(const std::function<CompileOutcome(const CompileJob&)>& answer) {
   std::string line;
   while (std::getline(std::cin, line)) {
     const std::optional<CompileJob> job = read_job(line);
     CompileOutcome outcome;
     outcome.why = "the worker was given a line that is not a job";
-    if (job) outcome = compile_job(*job);
+    if (job) outcome = answer(*job);
     std::cout << write_outcome(outcome) << std::endl;  // flushed: the parent waits for it
   }
   return 0;

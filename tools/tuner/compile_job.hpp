@@ -1,6 +1,7 @@
-// One compile as it crosses the pipe between the tuner and a worker: a line of JSON each way.
+// One compile, or one check on the emulator, as it crosses the pipe between the tuner and a worker: a line of JSON each
+// way.
 //
-// Called by the pool (parent) and by run_compile_worker (child).
+// Called by the pool (parent), by run_compile_worker() and by the emulator's worker (children).
 // Invariant: a line never contains a line end, and reading what was written gives an equal value; anything else on the
 // pipe reads as no value at all.
 #pragma once
@@ -9,6 +10,7 @@
 #include <fulcrum/core/shape.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -39,7 +41,8 @@ std::optional<CompileOutcome> read_outcome(const std::string& line);
 // Compiles into the cache on disk, from where the tuner loads it.
 CompileOutcome compile_job(const CompileJob& job);
 
-// The child's whole life: answers lines on stdin until it ends. Returns the exit code.
-int run_compile_worker();
+// A child's whole life: answers lines on stdin until it ends. Returns the exit code.
+int answer_jobs(const std::function<CompileOutcome(const CompileJob&)>& answer);
+int run_compile_worker();  // with compile_job()
 
 }  // namespace fulcrum::tuner

@@ -13,6 +13,8 @@ namespace {
 
 // Predictions again, now with the registers that ptxas gave.
 void predict_compiled(Cell& cell) {
+  cell.tried.clear();
+  cell.result.reset();
   double default_us = 0;
   for (const Variant* variant : cell.candidates) {
     if (!variant->usable()) continue;

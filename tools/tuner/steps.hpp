@@ -19,8 +19,13 @@ namespace fulcrum::tuner {
 void race_cells(TuneRun& run, const std::function<void()>& group_done);
 
 // Without a GPU: the cost model again, with registers, spills and occupancy of what was really compiled. Every result
-// says that it is modelled. Needs no CUDA driver.
+// says that it is modelled. Needs no CUDA driver. May be called again when variants were dropped.
 void model_cells(TuneRun& run);
+
+// Without a GPU, after model_cells: runs the twenty best of the ranking on the CPU emulator against the oracle, for at
+// most another budget's seconds. One that is wrong is dropped, and the cells are modelled again without it. Every
+// result says whether its kernel was run.
+void emulate_best(TuneRun& run);
 
 // The table that is already at `path`, or an empty one. Throws InputError for a file that is no table.
 Table load_earlier(const std::string& path);

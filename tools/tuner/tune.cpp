@@ -222,6 +222,7 @@ int tune(const TuneOptions& options) {
     if (!interrupted()) race_cells(run, [&] { write_table(run, earlier); });
   } else if (all_ranked) {
     model_cells(run);
+    if (!interrupted()) emulate_best(run);
   }
   write_table(run, earlier);
   if (run.has_gpu) write_records(run);

@@ -19,6 +19,7 @@ struct Variant {
   CompileOutcome outcome;
   bool is_default = false;
   bool compiled = false;  // the outcome is known
+  bool emulated = false;  // run on the emulator, and right
   std::string dropped;    // why; empty: usable
 
   bool usable() const { return compiled && dropped.empty(); }

@@ -1,37 +1,12 @@
 // Loads and stores of global and shared memory, one function per PTX instruction and width.
 //
 // Called by everything on the device: the only way kernels touch memory.
-// Invariant: address types cannot be dereferenced, so that no access goes past these functions.
+// Invariant: addresses are the types of ptx/address.cuh, which cannot be dereferenced, so no access goes past these
+// functions.
 #pragma once
-#include <fulcrum/core/types.h>
+#include <fulcrum/ptx/address.cuh>
 
 FULCRUM_NAMESPACE_BEGIN
-
-// An address in device memory; arithmetic counts elements of T, in 64 bits.
-template <class T>
-struct GlobalAddress {
-  T* pointer;
-
-  FULCRUM_DEVICE GlobalAddress operator+(int64_t elements) const { return {pointer + elements}; }
-};
-
-template <class T>
-FULCRUM_DEVICE GlobalAddress<T> global_address(T* pointer) {
-  return {pointer};
-}
-
-// The same address seen as another element type.
-template <class To, class From>
-FULCRUM_DEVICE GlobalAddress<To> address_cast(GlobalAddress<From> address) {
-  return {reinterpret_cast<To*>(address.pointer)};
-}
-
-// A byte address in the block's shared memory window.
-struct SharedAddress {
-  uint32_t value;
-
-  FULCRUM_DEVICE SharedAddress operator+(uint32_t bytes) const { return {value + bytes}; }
-};
 
 namespace ptx {
 

@@ -224,7 +224,8 @@ class BulkRing {
     for (uint32_t row = first_row(); row < uint32_t(item.num_rows); row += pass_rows)
       for (uint32_t byte = begin; byte < end; byte += 16)
         ptx::st_shared_v4(stage + row * memory.token_row_bytes + byte, {0, 0, 0, 0});
-    ptx::bar_warp_sync();  // orders the zeros before lane 0's arrival on the full barrier
+    ptx::fence_proxy_async_shared();  // orders the zeros before the bulk copies that refill these bytes some stages on
+    ptx::bar_warp_sync();             // orders them before lane 0's arrival on the full barrier
   }
 
   // One lane a run: a full group of rows is contiguous over the stage's k units; the last, shorter group of a weight

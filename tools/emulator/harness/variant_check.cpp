@@ -1,0 +1,69 @@
+// One variant on the emulated device: tiny problems under several seeds.
+//
+// Called by the rendered test cases and by the emulator's worker. Invariant: see harness/variant_check.hpp.
+#include "harness/variant_check.hpp"
+
+#include <emulator/host.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <tuple>
+
+#include "harness/cases.hpp"
+#include "harness/check.hpp"
+#include "harness/input_error.hpp"
+#include "harness/jit_kernels.hpp"
+
+namespace fulcrum::harness {
+namespace {
+
+// FULCRUM_EMULATOR_SEEDS="first:last", by default 1:2. Odd and even seeds differ in when copies land.
+std::pair<uint64_t, uint64_t> seeds_asked_for() {
+  const char* text = std::getenv("FULCRUM_EMULATOR_SEEDS");
+  if (text == nullptr) return {1, 2};
+  char* end = nullptr;
+  const uint64_t first = std::strtoull(text, &end, 10);
+  const uint64_t last = *end == ':' ? std::strtoull(end + 1, &end, 10) : first;
+  if (*end != '\0' || first == 0 || last < first)
+    throw InputError(fmt::format("FULCRUM_EMULATOR_SEEDS is '{}'; write FIRST:LAST, from 1 on", text));
+  return {first, last};
+}
+
+using ProblemSet = std::vector<std::unique_ptr<ProblemOnDevice>>;
+
+// Variants of one kind and tile_m share their problems, packed weights and expected results.
+ProblemSet& problems_for(const KernelKind& kind, uint32_t tile_m) {
+  static std::map<std::tuple<DType, bool, Activation, uint32_t>, ProblemSet> made;
+  ProblemSet& set = made[{kind.dtype, kind.gate_up, kind.activation, tile_m}];
+  if (set.empty()) {
+    for (const Problem& problem : small_problems(kind, tile_m, CaseSize::tiny))
+      set.push_back(std::make_unique<ProblemOnDevice>(problem));
+  }
+  return set;
+}
+
+}  // namespace
+
+void check_variant(const char* config_text, const KernelKind& kind) {
+  const Config config = read_config(config_text);
+  CompiledKernel compiled = compile_kernel(config, kind, current_device().arch);
+  const auto [first, last] = seeds_asked_for();
+  for (const std::unique_ptr<ProblemOnDevice>& problem : problems_for(kind, static_cast<uint32_t>(config.tile_m))) {
+    for (const Data data : {Data::exact, Data::random}) {
+      emulator::set_seed(1);
+      (void)problem->weights(data, layout_of(config));  // packed by a kernel, whatever the seeds
+      for (uint64_t seed = first; seed <= last; ++seed) {
+        emulator::set_seed(seed);
+        const CheckResult result = check(*problem, compiled.kernel, data);
+        if (!result.passed)
+          throw std::runtime_error(fmt::format("{}, seed {}\nconfig: {}", result.what, seed, config_text));
+      }
+    }
+  }
+  require(unload_kernel(compiled.kernel));
+}
+
+}  // namespace fulcrum::harness

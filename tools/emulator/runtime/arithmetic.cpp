@@ -1,0 +1,83 @@
+// Arithmetic of the tensor core and of 16-bit pairs on bit patterns.
+//
+// Called by the twins of cvt.cuh and mma_sync.cuh. Invariant: products are exact; a sum of 16 products and the
+// accumulator is rounded once to f32. Poison stays poison, column by column of tokens.
+#include <emulator/device.h>
+
+#include <bit>
+#include <cmath>
+
+#include "harness/half.h"
+#include "runtime/shared_memory.hpp"
+
+namespace fulcrum::emulator {
+namespace {
+
+using harness::value_of;
+
+DType type_of(bool is_f16) { return is_f16 ? DType::f16 : DType::bf16; }
+
+bool is_poison(float x) { return std::bit_cast<uint32_t>(x) == poison_word; }
+
+// One product of two 16-bit floats, rounded to nearest even; the finite becomes infinite past the range.
+uint16_t product(DType type, uint16_t a, uint16_t b) {
+  const float exact = value_of(type, a) * value_of(type, b);  // 22 bits at most
+  const float least_infinite = type == DType::f16 ? 65520.0f : 0x1.ffp127f;
+  if (std::fabs(exact) < least_infinite || std::isnan(exact)) return harness::round_to(type, exact);
+  return static_cast<uint16_t>((std::signbit(exact) ? 0x8000 : 0) | (type == DType::f16 ? 0x7C00 : 0x7F80));
+}
+
+uint16_t round_or_poison(DType type, float x) { return is_poison(x) ? poison_half : harness::round_to(type, x); }
+
+}  // namespace
+
+uint32_t mul_x2(bool is_f16, uint32_t a, uint32_t b) {
+  const DType type = type_of(is_f16);
+  const uint32_t low = product(type, static_cast<uint16_t>(a), static_cast<uint16_t>(b));
+  return low | static_cast<uint32_t>(product(type, static_cast<uint16_t>(a >> 16), static_cast<uint16_t>(b >> 16)))
+                   << 16;
+}
+
+uint32_t cvt_satfinite_x2(bool is_f16, float low, float high) {
+  const DType type = type_of(is_f16);
+  return round_or_poison(type, low) | static_cast<uint32_t>(round_or_poison(type, high)) << 16;
+}
+
+float approximate_ex2(float x) { return is_poison(x) ? x : std::exp2(x); }
+float approximate_rcp(float x) { return is_poison(x) ? x : 1.0f / x; }
+
+// The tables of one mma as numbers: weights [16][16], tokens [8][16] (a row a token).
+void multiply_m16n8k16(bool is_f16, void* const* lanes) {
+  const DType type = type_of(is_f16);
+  float weights[16][16];
+  float tokens[8][16];
+  bool poisoned[8] = {};
+  for (uint32_t l = 0; l < 32; ++l) {
+    const MmaLane& lane = *static_cast<const MmaLane*>(lanes[l]);
+    const uint32_t r = l / 4, c = 2 * (l % 4);
+    for (uint32_t i = 0; i < 2; ++i) {
+      for (uint32_t j = 0; j < 4; ++j)
+        weights[r + 8 * (j % 2)][c + 8 * (j / 2) + i] = value_of(type, static_cast<uint16_t>(lane.a[j] >> 16 * i));
+      for (uint32_t j = 0; j < 2; ++j) {
+        const auto bits = static_cast<uint16_t>(lane.b[j] >> 16 * i);
+        tokens[r][c + 8 * j + i] = value_of(type, bits);
+        poisoned[r] = poisoned[r] || bits == poison_half;
+      }
+    }
+  }
+  for (uint32_t l = 0; l < 32; ++l) {
+    const MmaLane& lane = *static_cast<const MmaLane*>(lanes[l]);
+    for (uint32_t i = 0; i < 4; ++i) {
+      const float* row = weights[l / 4 + 8 * (i / 2)];
+      const uint32_t token = 2 * (l % 4) + i % 2;
+      double sum = lane.d[i];
+      for (uint32_t k = 0; k < 16; ++k) sum += static_cast<double>(row[k]) * static_cast<double>(tokens[token][k]);
+      if (poisoned[token])
+        lane.d[i] = std::bit_cast<float>(poison_word);
+      else if (!is_poison(lane.d[i]))
+        lane.d[i] = static_cast<float>(sum);
+    }
+  }
+}
+
+}  // namespace fulcrum::emulator

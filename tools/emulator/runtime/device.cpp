@@ -1,0 +1,81 @@
+// The functions of device.h: the running thread's calls, handed to its block or to the machine's memory.
+#include <emulator/device.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "harness/half.h"
+#include "runtime/machine.hpp"
+
+namespace fulcrum::emulator {
+namespace {
+
+Thread& running() { return Machine::instance().running(); }
+GlobalMemory& global() { return Machine::instance().memory; }
+
+}  // namespace
+
+void load_global(const char* what, const void* address, void* to, uint32_t bytes, bool constant) {
+  global().load(what, address, to, bytes, constant);
+}
+
+void store_global(const char* what, void* address, const void* from, uint32_t bytes) {
+  global().store(what, address, from, bytes);
+}
+
+uint64_t atomic_global(const char* what, void* address, uint32_t bytes, uint64_t operand,
+                       uint64_t (*combine)(uint64_t value, uint64_t operand)) {
+  uint64_t value = 0;
+  global().load(what, address, &value, bytes, false);
+  const uint64_t next = combine(value, operand);
+  global().store(what, address, &next, bytes);
+  Machine::instance().pause();
+  return value;
+}
+
+void load_shared(const char* what, uint32_t address, void* to, uint32_t bytes) {
+  running().block->memory().load(what, address, to, bytes, running().accessor());
+}
+
+void store_shared(const char* what, uint32_t address, const void* from, uint32_t bytes) {
+  running().block->memory().store(what, address, from, bytes, running().accessor());
+}
+
+uint32_t atomic_shared_add(const char* what, uint32_t address, uint32_t operand) {
+  return running().block->memory().atomic_add(what, address, operand, running().accessor());
+}
+
+void meet_warp(const char* what, void* record, void (*complete)(void* const*)) {
+  running().block->meet_warp(running(), what, record, complete);
+}
+
+void sync_warp() { running().block->sync_warp(running()); }
+void sync_block() { running().block->sync_threads(running(), 0, running().place.num_threads); }
+void sync_threads(uint32_t barrier, uint32_t threads) { running().block->sync_threads(running(), barrier, threads); }
+
+void cp_async(const char* what, uint32_t to, const void* from, uint32_t size, uint32_t bytes) {
+  running().block->cp_async(running(), what, to, from, size, bytes);
+}
+
+void commit_cp_async() {
+  Thread& thread = running();
+  thread.groups.push_back(std::move(thread.uncommitted));
+  thread.uncommitted.clear();
+}
+
+void wait_cp_async(uint32_t pending_groups) { running().block->wait_cp_async(running(), pending_groups); }
+
+void init_mbarrier(uint32_t barrier, uint32_t arrivals) {
+  running().block->init_mbarrier(running(), barrier, arrivals);
+}
+void arrive_mbarrier(uint32_t barrier, uint32_t bytes) { running().block->arrive(running(), barrier, bytes); }
+void arrive_mbarrier_when_copied(uint32_t barrier) { running().block->arrive_when_copied(running(), barrier); }
+void wait_mbarrier(uint32_t barrier, uint32_t parity) { running().block->wait(running(), barrier, parity); }
+
+void bulk_copy(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
+  running().block->bulk_copy(running(), to, from, bytes, barrier);
+}
+
+void fence_async_proxy() { running().fenced.join(running().clocks); }
+
+}  // namespace fulcrum::emulator

@@ -1,0 +1,55 @@
+// The emulated device's memory: every allocation with, for each byte, whether it was ever written.
+//
+// Called by the twin of cuda_api.hpp (allocate, copy, set) and by block.cpp for every access of a kernel.
+// Invariant: an access of a kernel lies inside of one live allocation, is aligned, reads only what was written, and
+// never writes what the same launch reads as constant; else it does not return.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace fulcrum::emulator {
+
+class GlobalMemory {
+ public:
+  // 256-byte aligned, as cudaMalloc; empty of values.
+  void* allocate(uint64_t bytes);
+  bool release(void* memory);
+
+  // For the host. Bytes outside of any allocation are the host's own, and count as written.
+  void copy(void* to, const void* from, uint64_t bytes);
+  void set(void* memory, int byte, uint64_t bytes);
+
+  // For kernels.
+  void begin_launch() { ++launch_; }
+  void load(const char* what, const void* address, void* to, uint32_t bytes, bool constant);
+  void store(const char* what, void* address, const void* from, uint32_t bytes);
+  // Reads for a copy: no alignment of its own.
+  void read(const char* what, const void* address, void* to, uint32_t bytes);
+
+ private:
+  struct Free {
+    void operator()(uint8_t* memory) const;
+  };
+  struct Granule {  // 16 bytes
+    uint32_t constant_launch = 0, write_launch = 0;
+  };
+  struct Allocation {
+    std::unique_ptr<uint8_t, Free> memory;
+    uint64_t bytes = 0;
+    std::vector<uint8_t> written;  // [byte]
+    std::vector<Granule> granules;
+  };
+
+  Allocation* find(const void* address);
+  Allocation& find_checked(const char* what, const void* address, uint32_t bytes, uint32_t alignment);
+  void note_write(void* to, uint64_t bytes, const uint8_t* written);
+
+  std::map<const uint8_t*, Allocation> allocations_;
+  Allocation* last_ = nullptr;  // found
+  uint32_t launch_ = 0;
+};
+
+}  // namespace fulcrum::emulator
