@@ -108,6 +108,16 @@ def render_readme(args) -> None:
         raise ValueError(f"the lever table of {args.readme} is stale: build the target readme and commit the file")
 
 
+def render_wgmma(args) -> None:
+    """The asm operand lists of wgmma, a committed header of --include; --check only compares."""
+    path = args.include / "fulcrum/ptx/wgmma_mma.cuh"
+    fresh = template("wgmma_mma.cuh.j2")
+    if not args.check:
+        write(path, fresh)
+    elif not path.is_file() or path.read_text() != fresh:
+        raise ValueError(f"{path} is stale: run render.py wgmma --include {args.include} and commit the file")
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(required=True, metavar="VERB")
@@ -128,12 +138,13 @@ def parse_arguments() -> argparse.Namespace:
         ("cases", render_cases, "describe space tables shards out"),
         ("kernels", render_kernels, "describe table name out"),
         ("readme", render_readme, "describe space readme"),
+        ("wgmma", render_wgmma, "include"),
     ):
         sub = verbs.add_parser(verb, help=function.__doc__.splitlines()[0])
         sub.set_defaults(function=function)
         for name in wanted.split():
             sub.add_argument(f"--{name}", required=True, **inputs[name])
-        if verb == "readme":
+        if verb in ("readme", "wgmma"):
             sub.add_argument("--check", action="store_true", help="change nothing, fail when it is stale")
         if verb == "kernels":
             sub.add_argument("--no-helpers", action="store_true", help="leave out the routing and repack kernels")

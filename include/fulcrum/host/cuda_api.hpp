@@ -6,9 +6,11 @@
 // for somebody else's; an error that was there before is left where it was.
 #pragma once
 
+#include <fulcrum/core/tensor_map.h>
 #include <fulcrum/host/device.hpp>
 #include <fulcrum/host/error.hpp>
 
+#include <cuda.h>  // types alone
 #include <cuda_runtime_api.h>
 
 FULCRUM_NAMESPACE_BEGIN
@@ -118,6 +120,15 @@ inline uint32_t attribute(cudaDeviceAttr which, int ordinal) {
   const Status status = check(cudaDeviceGetAttribute(&value, which, ordinal), "cudaDeviceGetAttribute");
   return status.ok() && value > 0 ? static_cast<uint32_t>(value) : 0u;
 }
+
+/// A driver function of CUDA `version`, asked for at run time so that nothing has to link with the driver.
+inline Result<void*> driver_function(const char* name, unsigned int version) {
+  void* function = nullptr;
+  const Status status = check(cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault), name);
+  if (!status.ok()) return status;
+  if (function == nullptr) return make_error(Code::unsupported, "this driver has no {subject}; update it", name);
+  return function;
+}
 }  // namespace detail
 
 // Kernels.
@@ -178,6 +189,32 @@ inline Status launch(Function function, const LaunchShape& shape, Stream stream,
   raw.dynamicSmemBytes = shape.shared_bytes;
   raw.stream = stream;
   return check(cudaLaunchKernelExC(&raw, function.address, arguments), "cudaLaunchKernelExC");
+}
+
+// Tensor maps.
+
+/// `tensor` must be legal (core/tensor_map.h).
+inline Status encode_tensor_map(const TensorMap2d& tensor, TensorMap& map) {
+  constexpr const char* name = "cuTensorMapEncodeTiled";
+  static const Result<void*> function = detail::driver_function(name, 12000);
+  if (!function.ok()) return function.status();
+  const auto encode = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(*function);
+  const cuuint64_t sizes[] = {tensor.columns, tensor.rows}, strides[] = {tensor.row_bytes};
+  const cuuint32_t box[] = {tensor.box_columns, tensor.box_rows}, steps[] = {1, 1};
+  const auto call = [&] {
+    return encode(reinterpret_cast<CUtensorMap*>(&map),
+                  tensor.element_bytes == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_UINT16, 2,
+                  const_cast<void*>(tensor.base), sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                  tensor.swizzle == TensorSwizzle::none ? CU_TENSOR_MAP_SWIZZLE_NONE : CU_TENSOR_MAP_SWIZZLE_128B,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  };
+  CUresult result = call();
+  if (result == CUDA_ERROR_INVALID_CONTEXT) {  // this thread's first use of CUDA: give it its device's context
+    if (const Status status = set_device(*current_device()); !status.ok()) return status;
+    result = call();
+  }
+  // a driver's error has the number of the runtime's, and leaves the runtime's last error alone
+  return result == CUDA_SUCCESS ? success() : error_status(cudaError_t(result), Code::cuda, call_rule, name);
 }
 
 // Memory, streams, events, graphs: for callers and the harness; launch() uses none but memset_async.

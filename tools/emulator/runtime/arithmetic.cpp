@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "harness/half.h"
+#include "runtime/mma_tables.hpp"
 #include "runtime/shared_memory.hpp"
 
 namespace fulcrum::emulator {
@@ -46,38 +47,42 @@ uint32_t cvt_satfinite_x2(bool is_f16, float low, float high) {
 float approximate_ex2(float x) { return is_poison(x) ? x : std::exp2(x); }
 float approximate_rcp(float x) { return is_poison(x) ? x : 1.0f / x; }
 
-// The tables of one mma as numbers: weights [16][16], tokens [8][16] (a row a token).
+void MmaTables::add_weights(uint32_t lane, const uint32_t* a) {
+  const uint32_t r = lane / 4, c = 2 * (lane % 4);
+  for (uint32_t i = 0; i < 2; ++i)
+    for (uint32_t j = 0; j < 4; ++j)
+      weights[r + 8 * (j % 2)][c + 8 * (j / 2) + i] = value_of(type, static_cast<uint16_t>(a[j] >> 16 * i));
+}
+
+void MmaTables::add_token(uint32_t token, uint32_t column, uint32_t pair) {
+  for (uint32_t i = 0; i < 2; ++i) {
+    const auto bits = static_cast<uint16_t>(pair >> 16 * i);
+    tokens[token][column + i] = value_of(type, bits);
+    poisoned[token] = poisoned[token] || bits == poison_half;
+  }
+}
+
+void MmaTables::accumulate(uint32_t lane, float* d) const {
+  for (uint32_t i = 0; i < 4; ++i) {
+    const float* row = weights[lane / 4 + 8 * (i / 2)];
+    const uint32_t token = 2 * (lane % 4) + i % 2;
+    double sum = d[i];
+    for (uint32_t k = 0; k < 16; ++k) sum += static_cast<double>(row[k]) * static_cast<double>(tokens[token][k]);
+    if (poisoned[token])
+      d[i] = std::bit_cast<float>(poison_word);
+    else if (!is_poison(d[i]))
+      d[i] = static_cast<float>(sum);
+  }
+}
+
 void multiply_m16n8k16(bool is_f16, void* const* lanes) {
-  const DType type = type_of(is_f16);
-  float weights[16][16];
-  float tokens[8][16];
-  bool poisoned[8] = {};
+  MmaTables tables{type_of(is_f16)};
   for (uint32_t l = 0; l < 32; ++l) {
     const MmaLane& lane = *static_cast<const MmaLane*>(lanes[l]);
-    const uint32_t r = l / 4, c = 2 * (l % 4);
-    for (uint32_t i = 0; i < 2; ++i) {
-      for (uint32_t j = 0; j < 4; ++j)
-        weights[r + 8 * (j % 2)][c + 8 * (j / 2) + i] = value_of(type, static_cast<uint16_t>(lane.a[j] >> 16 * i));
-      for (uint32_t j = 0; j < 2; ++j) {
-        const auto bits = static_cast<uint16_t>(lane.b[j] >> 16 * i);
-        tokens[r][c + 8 * j + i] = value_of(type, bits);
-        poisoned[r] = poisoned[r] || bits == poison_half;
-      }
-    }
+    tables.add_weights(l, lane.a);
+    for (uint32_t j = 0; j < 2; ++j) tables.add_token(l / 4, 2 * (l % 4) + 8 * j, lane.b[j]);
   }
-  for (uint32_t l = 0; l < 32; ++l) {
-    const MmaLane& lane = *static_cast<const MmaLane*>(lanes[l]);
-    for (uint32_t i = 0; i < 4; ++i) {
-      const float* row = weights[l / 4 + 8 * (i / 2)];
-      const uint32_t token = 2 * (l % 4) + i % 2;
-      double sum = lane.d[i];
-      for (uint32_t k = 0; k < 16; ++k) sum += static_cast<double>(row[k]) * static_cast<double>(tokens[token][k]);
-      if (poisoned[token])
-        lane.d[i] = std::bit_cast<float>(poison_word);
-      else if (!is_poison(lane.d[i]))
-        lane.d[i] = static_cast<float>(sum);
-    }
-  }
+  for (uint32_t l = 0; l < 32; ++l) tables.accumulate(l, static_cast<const MmaLane*>(lanes[l])->d);
 }
 
 }  // namespace fulcrum::emulator

@@ -1,6 +1,8 @@
 // Threads, barriers and copies of one block; see block.hpp.
 #include "runtime/block.hpp"
 
+#include <fulcrum/core/tensor_map.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -84,7 +86,6 @@ std::string Block::waiting_threads() const {
   return words;
 }
 
-// Everybody learns what everybody did.
 void Block::order(const std::vector<Thread*>& threads) {
   Clocks clocks(num_agents_), fenced(num_agents_);
   for (const Thread* thread : threads) {
@@ -235,11 +236,18 @@ void Block::wait(Thread& thread, uint32_t address, uint32_t parity) {
   thread.fenced.join(barrier.completed_fenced);
 }
 
+void Block::check_copy_barrier(Thread& thread, const char* what, uint32_t address) {
+  if (!thread.fenced.knows(mbarrier(what, address).init))
+    fault(fmt::format("{}: no fence orders the mbarrier's initialization before the copy engine's use of it", what));
+}
+
+bool Block::has_wgmma() const {
+  return std::any_of(warps_.begin(), warps_.end(), [](const auto& warp) { return !warp->wgmma.empty(); });
+}
+
 void Block::bulk_copy(Thread& thread, uint32_t to, const void* from, uint32_t bytes, uint32_t address) {
   constexpr const char* what = "cp_async_bulk_shared_global";
-  Mbarrier& barrier = mbarrier(what, address);
-  if (!thread.fenced.knows(barrier.init))
-    fault(fmt::format("{}: no fence orders the mbarrier's initialization before the copy engine's use of it", what));
+  check_copy_barrier(thread, what, address);
   if (bytes == 0 || bytes % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0)
     fault(fmt::format("{}: {} bytes, or their global address, are not a multiple of 16", what, bytes));
   memory_.check_place(what, to, bytes, 16);
@@ -249,6 +257,38 @@ void Block::bulk_copy(Thread& thread, uint32_t to, const void* from, uint32_t by
     Mbarrier& landing = mbarrier(what, address);
     land(*copy, what, next_copy_epoch(landing));
     landing.bytes -= copy->bytes;
+    complete_phase(landing);
+  });
+  Machine::instance().pause();
+}
+
+void Block::tensor_copy(Thread& thread, uint32_t to, const void* map, int32_t x, int32_t y, uint32_t address) {
+  constexpr const char* what = "cp_async_bulk_tensor_2d_shared_global";
+  TensorMap2d tensor;
+  std::memcpy(&tensor, map, sizeof tensor);
+  if (const char* reason = illegal_tensor_map(tensor)) fault(fmt::format("{}: {}", what, reason));
+  const bool is_swizzled = tensor.swizzle != TensorSwizzle::none;
+  const uint32_t line_bytes = tensor.box_columns * tensor.element_bytes, bytes = box_bytes(tensor);
+  if (is_swizzled && line_bytes != swizzle_row_bytes)
+    fault(fmt::format("{}: the emulator knows swizzled boxes of {} bytes a row only", what, swizzle_row_bytes));
+  if (x * static_cast<int64_t>(tensor.element_bytes) % 16 != 0)
+    fault(fmt::format("{}: column {} does not begin a piece of 16 bytes", what, x));
+  check_copy_barrier(thread, what, address);
+  memory_.check_place(what, to, bytes, is_swizzled ? 8 * swizzle_row_bytes : 128);
+  memory_.begin_copy(what, to, bytes, thread.accessor(), true);
+  events_.push_back([this, address, to, tensor, x, y, line_bytes, bytes] {
+    std::vector<uint8_t> box(bytes, 0);
+    for (uint32_t byte = 0; byte < bytes; byte += tensor.element_bytes) {
+      const int64_t column = int64_t{x} + byte % line_bytes / tensor.element_bytes;
+      const int64_t row = int64_t{y} + byte / line_bytes;
+      if (column < 0 || row < 0 || uint64_t(column) >= tensor.columns || uint64_t(row) >= tensor.rows) continue;
+      const auto* from = static_cast<const uint8_t*>(tensor.base) + uint64_t(row) * tensor.row_bytes +
+                         uint64_t(column) * tensor.element_bytes;
+      Machine::instance().memory.read(what, from, &box[swizzled(tensor.swizzle, byte)], tensor.element_bytes);
+    }
+    Mbarrier& landing = mbarrier(what, address);
+    memory_.land_copy(to, box.data(), bytes, next_copy_epoch(landing));
+    landing.bytes -= bytes;
     complete_phase(landing);
   });
   Machine::instance().pause();

@@ -20,6 +20,7 @@
 #include "runtime/clocks.hpp"
 #include "runtime/shared_memory.hpp"
 #include "runtime/stacks.hpp"
+#include "runtime/wgmma.hpp"
 
 namespace fulcrum::emulator {
 
@@ -73,6 +74,7 @@ struct Warp {
   const char* meeting = nullptr;
   uint32_t arrived = 0;
   void* records[32] = {};
+  WgmmaQueue wgmma;
 };
 
 struct Mbarrier {
@@ -103,6 +105,7 @@ class Block {
 
   bool finished() const { return num_done_ == threads_.size(); }
   bool has_events() const { return !events_.empty(); }
+  bool has_wgmma() const;            // issued and not waited for
   void fire_event(uint64_t random);  // one thing that was put off happens
   std::string waiting_threads() const;
   std::vector<std::unique_ptr<Warp>>& warps() { return warps_; }
@@ -120,6 +123,8 @@ class Block {
   void arrive_when_copied(Thread& thread, uint32_t address);
   void wait(Thread& thread, uint32_t address, uint32_t parity);
   void bulk_copy(Thread& thread, uint32_t to, const void* from, uint32_t bytes, uint32_t barrier);
+  void tensor_copy(Thread& thread, uint32_t to, const void* map, int32_t x, int32_t y, uint32_t barrier);
+  void order(const std::vector<Thread*>& threads);  // everybody learns what everybody did
 
  private:
   Mbarrier& mbarrier(const char* what, uint32_t address);
@@ -128,7 +133,7 @@ class Block {
   void complete_phase(Mbarrier& barrier);
   Epoch next_copy_epoch(Mbarrier& barrier);
   std::string words_of(const Wait& wait) const;
-  void order(const std::vector<Thread*>& threads);
+  void check_copy_barrier(Thread& thread, const char* what, uint32_t address);
 
   uint32_t num_agents_;
   SharedMemory memory_;

@@ -76,6 +76,34 @@ void bulk_copy(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) 
   running().block->bulk_copy(running(), to, from, bytes, barrier);
 }
 
+void tensor_copy(uint32_t to, const void* map, int32_t x, int32_t y, uint32_t barrier) {
+  running().block->tensor_copy(running(), to, map, x, y, barrier);
+}
+
+void fence_wgmma() {
+  meet_warp("wgmma_fence", nullptr, [](void* const*) { running().warp->wgmma.fence(); });
+}
+
+void issue_wgmma(const WgmmaLane& lane) {
+  meet_warp("wgmma_m64k16", const_cast<WgmmaLane*>(&lane), [](void* const* records) {
+    std::vector<WgmmaLane> lanes;
+    for (uint32_t index = 0; index < 32; ++index) lanes.push_back(*static_cast<const WgmmaLane*>(records[index]));
+    Warp& warp = *running().warp;
+    warp.wgmma.issue(warp.lanes, lanes);
+  });
+}
+
+void commit_wgmma() {
+  meet_warp("wgmma_commit_group", nullptr, [](void* const*) { running().warp->wgmma.commit(); });
+}
+
+void wait_wgmma(uint32_t pending_groups) {
+  meet_warp("wgmma_wait_group", &pending_groups, [](void* const* records) {
+    Warp& warp = *running().warp;
+    warp.wgmma.wait(warp.lanes, *static_cast<const uint32_t*>(records[0]));
+  });
+}
+
 void fence_async_proxy() { running().fenced.join(running().clocks); }
 
 }  // namespace fulcrum::emulator

@@ -18,6 +18,10 @@ void fault(const std::string& words) {
                           place->thread % 32, words)};
 }
 
+Argument::Argument(const void* from, uint32_t bytes) : chunks_(bytes / sizeof(Chunk) + 1) {
+  std::memcpy(chunks_.data(), from, bytes);
+}
+
 Machine& Machine::instance() {
   static Machine& machine = *new Machine;  // never destroyed: statics elsewhere hold its memory
   return machine;
@@ -54,7 +58,7 @@ void Machine::pause() {
   wait({Wait::Kind::turn});
 }
 
-void Machine::start_block(const Entry& entry, const Grid& grid, const std::vector<uint8_t>& argument, uint32_t index) {
+void Machine::start_block(const Entry& entry, const Grid& grid, const Argument& argument, uint32_t index) {
   const Place first{0, grid.threads, index, grid.blocks};
   blocks_.push_back(std::make_unique<Block>(
       first, grid.shared_bytes, [&entry, &argument] { entry.run(argument.data()); }, stacks_));
@@ -112,14 +116,14 @@ void Machine::end_finished_blocks() {
   for (const std::unique_ptr<Block>& block : blocks_) {
     if (block->finished() && block->has_events())
       fault_ = "a block has ended while copies into its shared memory were in flight";
+    if (block->finished() && block->has_wgmma()) fault_ = "a block has ended with a wgmma that nobody waited for";
   }
   blocks_.erase(std::remove_if(blocks_.begin(), blocks_.end(), [](const auto& block) { return block->finished(); }),
                 blocks_.end());
 }
 
 std::string Machine::run(const Entry& entry, const Grid& grid, const void* argument) {
-  const auto* bytes = static_cast<const uint8_t*>(argument);
-  const std::vector<uint8_t> own(bytes, bytes + entry.argument_bytes);
+  const Argument own(argument, entry.argument_bytes);
   random_state_ = options.seed * 0xD1B54A32D192ED03u;
   fault_.clear();
   memory.begin_launch();

@@ -21,6 +21,19 @@ struct Options {
   uint32_t resident_blocks = 2;  // that run at once; the others wait
 };
 
+// A kernel's parameters, aligned for any type that they may hold.
+class Argument {
+ public:
+  Argument(const void* from, uint32_t bytes);
+  const void* data() const { return chunks_.data(); }
+
+ private:
+  struct alignas(128) Chunk {
+    uint8_t bytes[128];
+  };
+  std::vector<Chunk> chunks_;
+};
+
 struct Grid {
   uint32_t blocks = 0, threads = 0, shared_bytes = 0;
 };
@@ -44,7 +57,7 @@ class Machine {
 
  private:
   Machine() = default;
-  void start_block(const Entry& entry, const Grid& grid, const std::vector<uint8_t>& argument, uint32_t index);
+  void start_block(const Entry& entry, const Grid& grid, const Argument& argument, uint32_t index);
   void run_turn();
   bool fire_event();
   void end_finished_blocks();

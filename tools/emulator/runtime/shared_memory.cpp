@@ -107,7 +107,10 @@ void SharedMemory::load(const char* what, uint32_t address, void* to, uint32_t b
   check_place(what, address, bytes, bytes);
   check_states(what, address, bytes);
   note(what, address, bytes, by, Access::read);
-  const uint32_t offset = offset_of(address);
+  copy_values(offset_of(address), to, bytes);
+}
+
+void SharedMemory::copy_values(uint32_t offset, void* to, uint32_t bytes) const {
   uint8_t* out = static_cast<uint8_t*>(to);
   for (uint32_t i = 0; i < bytes; ++i) {
     const bool has_value = states_[offset + i] == State::value;
@@ -167,7 +170,7 @@ void SharedMemory::load_async(const char* what, uint32_t address, void* to, uint
   check_fenced(what, address, bytes, by);
   check_states(what, address, bytes);
   note(what, address, bytes, by, Access::read);
-  std::memcpy(to, memory_.data() + offset_of(address), bytes);
+  copy_values(offset_of(address), to, bytes);
 }
 
 void SharedMemory::make_mbarrier(uint32_t address, const Accessor& by) {

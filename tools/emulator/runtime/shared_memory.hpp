@@ -59,6 +59,7 @@ class SharedMemory {
   };
 
   uint32_t offset_of(uint32_t address) const;
+  void copy_values(uint32_t offset, void* to, uint32_t bytes) const;  // poison where there are none
   void check_states(const char* what, uint32_t address, uint32_t bytes) const;
   void note(const char* what, uint32_t address, uint32_t bytes, const Accessor& by, Access access);
   void note_cell(const char* what, uint32_t address, Cell& cell, const Accessor& by, Access access);

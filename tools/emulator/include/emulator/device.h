@@ -53,6 +53,7 @@ void arrive_mbarrier(uint32_t barrier, uint32_t expected_bytes);
 void arrive_mbarrier_when_copied(uint32_t barrier);
 void wait_mbarrier(uint32_t barrier, uint32_t parity);
 void bulk_copy(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier);
+void tensor_copy(uint32_t to, const void* map, int32_t x, int32_t y, uint32_t barrier);
 void fence_async_proxy();
 
 // Arithmetic on bit patterns.
@@ -69,5 +70,18 @@ struct MmaLane {
   uint32_t b[2];
 };
 void multiply_m16n8k16(bool is_f16, void* const* lanes);  // MmaLane of each lane
+
+// One lane's part of a wgmma, 64 x 16 times 16 x n; d and a are read when it is waited for, not before.
+struct WgmmaLane {
+  bool is_f16;
+  uint32_t n;
+  float* d;                                  // [n / 8][4]
+  const uint32_t* a;                         // [4], or null
+  uint64_t a_descriptor, tokens_descriptor;  // the first only where a is null
+};
+void fence_wgmma();
+void issue_wgmma(const WgmmaLane& lane);
+void commit_wgmma();
+void wait_wgmma(uint32_t pending_groups);
 
 }  // namespace fulcrum::emulator

@@ -6,10 +6,11 @@
 #pragma once
 
 #include <emulator/host.h>
+#include <fulcrum/core/tensor_map.h>
 #include <fulcrum/host/device.hpp>
 #include <fulcrum/host/error.hpp>
 
-#include <vector>
+#include <cstring>
 
 FULCRUM_NAMESPACE_BEGIN
 namespace cuda_api {
@@ -88,6 +89,13 @@ inline Status launch(Function function, const LaunchShape& shape, Stream, void**
                                     shape.shared_bytes, arguments[0]);
   if (words != nullptr && detail::pending_error().ok())
     detail::pending_error() = make_error(Code::cuda, fault_rule, "", 0, 0, words);
+  return success();
+}
+
+/// A map is the description itself.
+inline Status encode_tensor_map(const TensorMap2d& tensor, TensorMap& map) {
+  static_assert(sizeof tensor <= sizeof map);
+  std::memcpy(map.words, &tensor, sizeof tensor);
   return success();
 }
 
