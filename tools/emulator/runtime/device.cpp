@@ -104,6 +104,9 @@ void wait_wgmma(uint32_t pending_groups) {
   });
 }
 
-void fence_async_proxy() { running().fenced.join(running().clocks); }
+void fence_async_proxy() {
+  running().fenced.join(running().clocks);
+  running().tick();  // what follows is not fenced
+}
 
 }  // namespace fulcrum::emulator
