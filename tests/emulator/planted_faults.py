@@ -131,7 +131,8 @@ class Runner:
         if code == 0:
             return "NOT CAUGHT", "the test passes"
         if "compile error:" in output:
-            return "NOT COMPILED", report_of(output)
+            first = re.search(r"first error: (.*)", output)
+            return "NOT COMPILED", first.group(1) if first else report_of(output)
         report = report_of(output)
         if re.search(fault.caught_by, report) is None:
             return "CAUGHT OTHERWISE", f"{report}, not: {fault.caught_by}"
@@ -140,7 +141,7 @@ class Runner:
 
 def report_of(output: str) -> str:
     """What a failed test says, without the names of the test and the kernel."""
-    error = re.search(r"(?:error: in \"[^\"]*\": |first error: )(.*(?:\n .*)*)", output)
+    error = re.search(r"error: in \"[^\"]*\": (.*(?:\n .*)*)", output)
     words = " ".join((error.group(1) if error else output.strip() or "it ended without a word").split())
     return re.sub(r"^(?:[\w:]+: )?(?:.*the emulated kernel is wrong: \w+: )?", "", words)
 
@@ -172,8 +173,8 @@ def run_all(jobs: int, work: list, function) -> list[Row]:
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for row in pool.map(one, work):
             progress.clear()
-            print(f"{row.name:{width}}  {row.verdict:10}  {row.seconds:5.1f} s  {shorten(row.how) if row.good else row.how}",
-                  flush=True)  # fmt: skip
+            how = shorten(row.how) if row.good else row.how
+            print(f"{row.name:{width}}  {row.verdict:10}  {row.seconds:5.1f} s  {how}", flush=True)
             rows.append(row)
     progress.clear()
     return rows
