@@ -4,13 +4,17 @@
 #include "harness/variant_check.hpp"
 
 #include <fmt/format.h>
+#include <fulcrum/jit.hpp>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <tuple>
 
 #include "harness/cases.hpp"
 #include "harness/check.hpp"
+#include "harness/emulated_outputs.hpp"
 #include "harness/jit_kernels.hpp"
 
 namespace fulcrum::harness {
@@ -29,6 +33,32 @@ ProblemSet& problems_for(const KernelKind& kind, uint32_t tile_m) {
   return set;
 }
 
+// The emulator's outputs of the tiny problems against this device's, as one printed line.
+void compare_with_emulator(const std::string& folder, const CompiledKernel& compiled, const KernelKind& kind) {
+  const Config& config = compiled.kernel.config;
+  EmulatedOutputsReader emulated(emulated_outputs_path(folder, config, kind));
+  std::array<EmulatedOutputsReader::Agreement, 2> total;  // [Data]
+  for (const Problem& tiny : small_problems(kind, static_cast<uint32_t>(config.tile_m), CaseSize::tiny)) {
+    ProblemOnDevice problem(tiny);
+    for (const Data data : {Data::exact, Data::random}) {
+      const CheckResult result = check(problem, compiled.kernel, data);
+      if (!result.passed) throw std::runtime_error(result.what);
+      const EmulatedOutputsReader::Agreement part = emulated.compare(problem, data);
+      EmulatedOutputsReader::Agreement& sum = total[static_cast<size_t>(data)];
+      sum = {sum.num_compared + part.num_compared, sum.num_equal + part.num_equal,
+             std::max(sum.largest_ulp, part.largest_ulp)};
+    }
+  }
+  const auto& exact = total[static_cast<size_t>(Data::exact)];
+  const auto& random = total[static_cast<size_t>(Data::random)];
+  fmt::print("agreement: exact {} of {} equal; random {} of {} equal, at most {} ulp apart; {}\n", exact.num_equal,
+             exact.num_compared, random.num_equal, random.num_compared, random.largest_ulp,
+             jit::entry_name(config, kind));
+  if (exact.num_equal != exact.num_compared)
+    throw std::runtime_error(
+        "exact outputs differ from the emulator's, and both equal the oracle: the problems differ");
+}
+
 }  // namespace
 
 void check_variant(const char* config_text, const KernelKind& kind) {
@@ -38,6 +68,8 @@ void check_variant(const char* config_text, const KernelKind& kind) {
     const CheckResult result = check(*problem, compiled.kernel);
     if (!result.passed) throw std::runtime_error(fmt::format("{}\nconfig: {}", result.what, config_text));
   }
+  if (const std::string folder = emulated_outputs_folder(); !folder.empty())
+    compare_with_emulator(folder, compiled, kind);
   require(unload_kernel(compiled.kernel));
 }
 

@@ -1,4 +1,4 @@
-// One variant on the emulated device: tiny problems under several seeds.
+// One variant on the emulated device: small problems under several seeds.
 //
 // Called by the rendered test cases and by the emulator's worker. Invariant: see harness/variant_check.hpp.
 #include "harness/variant_check.hpp"
@@ -9,11 +9,13 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <tuple>
 
 #include "harness/cases.hpp"
 #include "harness/check.hpp"
+#include "harness/emulated_outputs.hpp"
 #include "harness/input_error.hpp"
 #include "harness/jit_kernels.hpp"
 
@@ -32,6 +34,15 @@ std::pair<uint64_t, uint64_t> seeds_asked_for() {
   return {first, last};
 }
 
+// FULCRUM_EMULATOR_CASES, by default tiny.
+CaseSize case_size_asked_for() {
+  const char* text = std::getenv("FULCRUM_EMULATOR_CASES");
+  const std::string name = text != nullptr ? text : "tiny";
+  if (name != "tiny" && name != "small")
+    throw InputError(fmt::format("FULCRUM_EMULATOR_CASES is '{}'; it can be tiny or small", name));
+  return name == "small" ? CaseSize::small : CaseSize::tiny;
+}
+
 using ProblemSet = std::vector<std::unique_ptr<ProblemOnDevice>>;
 
 // Variants of one kind and tile_m share their problems, packed weights and expected results.
@@ -39,7 +50,7 @@ ProblemSet& problems_for(const KernelKind& kind, uint32_t tile_m) {
   static std::map<std::tuple<DType, bool, Activation, uint32_t>, ProblemSet> made;
   ProblemSet& set = made[{kind.dtype, kind.gate_up, kind.activation, tile_m}];
   if (set.empty()) {
-    for (const Problem& problem : small_problems(kind, tile_m, CaseSize::tiny))
+    for (const Problem& problem : small_problems(kind, tile_m, case_size_asked_for()))
       set.push_back(std::make_unique<ProblemOnDevice>(problem));
   }
   return set;
@@ -51,6 +62,9 @@ void check_variant(const char* config_text, const KernelKind& kind) {
   const Config config = read_config(config_text);
   CompiledKernel compiled = compile_kernel(config, kind, current_device().arch);
   const auto [first, last] = seeds_asked_for();
+  std::optional<EmulatedOutputsWriter> outputs;
+  if (const std::string folder = emulated_outputs_folder(); !folder.empty())
+    outputs.emplace(emulated_outputs_path(folder, config, kind));
   for (const std::unique_ptr<ProblemOnDevice>& problem : problems_for(kind, static_cast<uint32_t>(config.tile_m))) {
     for (const Data data : {Data::exact, Data::random}) {
       emulator::set_seed(1);
@@ -61,6 +75,7 @@ void check_variant(const char* config_text, const KernelKind& kind) {
         if (!result.passed)
           throw std::runtime_error(fmt::format("{}, seed {}\nconfig: {}", result.what, seed, config_text));
       }
+      if (outputs) outputs->add(*problem, data);
     }
   }
   require(unload_kernel(compiled.kernel));

@@ -20,7 +20,8 @@ void load_global(const char* what, const void* address, void* to, uint32_t bytes
 }
 
 void store_global(const char* what, void* address, const void* from, uint32_t bytes) {
-  global().store(what, address, from, bytes);
+  const Place& at = running().place;
+  global().store(what, address, from, bytes, uint64_t{at.block} * at.num_threads + at.thread);
 }
 
 uint64_t atomic_global(const char* what, void* address, uint32_t bytes, uint64_t operand,
@@ -28,7 +29,7 @@ uint64_t atomic_global(const char* what, void* address, uint32_t bytes, uint64_t
   uint64_t value = 0;
   global().load(what, address, &value, bytes, false);
   const uint64_t next = combine(value, operand);
-  global().store(what, address, &next, bytes);
+  global().update(what, address, &next, bytes);
   Machine::instance().pause();
   return value;
 }

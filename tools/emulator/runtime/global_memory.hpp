@@ -1,8 +1,9 @@
 // The emulated device's memory: every allocation with, for each byte, whether it was ever written.
 //
 // Called by the twin of cuda_api.hpp (allocate, copy, set) and by block.cpp for every access of a kernel.
-// Invariant: an access of a kernel lies inside of one live allocation, is aligned, reads only what was written, and
-// never writes what the same launch reads as constant; else it does not return.
+// Invariant: an access of a kernel lies inside of one live allocation, is aligned, reads only what was written, never
+// writes what the same launch reads as constant, and never stores where another thread of the launch did; else it does
+// not return.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,10 @@ class GlobalMemory {
   // For kernels.
   void begin_launch() { ++launch_; }
   void load(const char* what, const void* address, void* to, uint32_t bytes, bool constant);
-  void store(const char* what, void* address, const void* from, uint32_t bytes);
+  // `thread` numbers the threads of the grid.
+  void store(const char* what, void* address, const void* from, uint32_t bytes, uint64_t thread);
+  // Writes for an atomic operation, which any thread may do.
+  void update(const char* what, void* address, const void* from, uint32_t bytes);
   // Reads for a copy: no alignment of its own.
   void read(const char* what, const void* address, void* to, uint32_t bytes);
 
@@ -36,15 +40,27 @@ class GlobalMemory {
   struct Granule {  // 16 bytes
     uint32_t constant_launch = 0, write_launch = 0;
   };
+  struct Store {
+    uint64_t thread = 0;
+    uint32_t launch = 0;
+  };
   struct Allocation {
-    std::unique_ptr<uint8_t, Free> memory;
+    std::unique_ptr<uint8_t, Free> block;  // a gap, the memory, a gap
     uint64_t bytes = 0;
     std::vector<uint8_t> written;  // [byte]
     std::vector<Granule> granules;
+    std::vector<Store> stores;  // the last one to each 2 bytes; single bytes are not looked at
+
+    uint8_t* memory() const;
+    uint64_t offset_of(const void* address) const {
+      return static_cast<uint64_t>(static_cast<const uint8_t*>(address) - memory());
+    }
   };
 
   Allocation* find(const void* address);
   Allocation& find_checked(const char* what, const void* address, uint32_t bytes, uint32_t alignment);
+  [[noreturn]] void report_outside(const char* what, const void* address, uint32_t bytes) const;
+  Allocation& put(const char* what, void* address, const void* from, uint32_t bytes);
   void note_write(void* to, uint64_t bytes, const uint8_t* written);
 
   std::map<const uint8_t*, Allocation> allocations_;
