@@ -86,6 +86,30 @@ BOOST_AUTO_TEST_CASE(a_ticket_queue_needs_a_workspace) {
   BOOST_TEST(setup.good().workspace_bytes() == 16u);
 }
 
+// 288 + 128 tiles of 32 tokens, 10 tiles of outputs, 4 warps: a count each; then two parts of 4096 x 1280 sums.
+BOOST_AUTO_TEST_CASE(parts_of_k_need_counts_and_sums) {
+  Setup setup;
+  setup.config.split_k = 2;
+  setup.max_tokens = 512;
+  const Plan plan = setup.good();
+  BOOST_TEST(plan.workspace().counter_bytes == 416u * 10 * 4 * 4);
+  BOOST_TEST(plan.workspace().split_stride == 4096u * 1280);
+  BOOST_TEST(plan.workspace_bytes() == 416u * 10 * 4 * 4 + 2ull * 4096 * 1280 * 4);
+  BOOST_TEST(plan.max_items(512) == 416u * 10 * 2);
+  setup.config.tile_queue = TileQueue::ticket;
+  BOOST_TEST(setup.good().workspace().split_counts_offset == 16u);
+  setup.shape.k = 64;
+  check_words(setup.plan().status(), Code::illegal_config, "split_k leaves parts of k empty");
+}
+
+BOOST_AUTO_TEST_CASE(blocks_per_sm_bounds_the_grid) {
+  Setup setup;
+  setup.config.blocks_per_sm = 1;
+  BOOST_TEST(setup.good().resident_blocks == 132u);
+  setup.config.blocks_per_sm = 3;  // and 2 fit
+  BOOST_TEST(setup.good().resident_blocks == 264u);
+}
+
 BOOST_AUTO_TEST_CASE(rules_and_kinds_are_refused) {
   Setup setup;
   setup.shape.n = 1288;

@@ -74,4 +74,25 @@ BOOST_AUTO_TEST_CASE(shapes_have_bounds) {
   BOOST_TEST(reason_of(shape) != "");
 }
 
+BOOST_AUTO_TEST_CASE(every_part_of_k_has_columns) {
+  Config config = default_config(plain_f16);
+  config.split_k = 4;
+  Shape shape = layer;
+  shape.dtype = DType::f16;
+  const auto legal_at = [&](uint32_t k) {
+    shape.k = k;
+    return illegal_reason(config, Arch{90}, shape) == nullptr;
+  };
+  BOOST_TEST(!legal_at(192));  // three units of 64 columns
+  BOOST_TEST(legal_at(208));
+}
+
+BOOST_AUTO_TEST_CASE(blocks_per_sm_is_of_persistent_grids) {
+  Config config = default_config(plain_f16);
+  config.blocks_per_sm = 2;
+  BOOST_TEST(illegal_reason(config, Arch{90}, plain_f16) == nullptr);
+  config.grid_extent = GridExtent::bound;
+  BOOST_TEST(illegal_reason(config, Arch{90}, plain_f16) != nullptr);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -197,21 +197,21 @@ BOOST_AUTO_TEST_CASE(unknown_levers_by_kind) {
   // a table of a version that has one more lever of each kind; its first row names one of them
   const auto with_lever = [](const std::string& lever) {
     return parse(resigned(small_table().to_text(), [&](const std::string& line) {
-      if (line.compare(0, 14, "# levers.tune:") == 0) return line + " raster";
+      if (line.compare(0, 14, "# levers.tune:") == 0) return line + " snake";
       if (line.compare(0, 13, "# levers.run:") == 0) return line + " dependent";
       if (line.compare(0, 16, "# levers.layout:") == 0) return line + " swizzle";
-      if (line.compare(0, 14, "# levers.math:") == 0) return line + " split_k";
+      if (line.compare(0, 14, "# levers.math:") == 0) return line + " accumulate";
       return line.find("310.125") != std::string::npos ? replaced(line, ",tile_n=", "," + lever + "=2,tile_n=") : line;
     }));
   };
-  for (const char* harmless : {"raster", "dependent"}) {
+  for (const char* harmless : {"snake", "dependent"}) {
     const Result<Table> read = with_lever(harmless);
     BOOST_REQUIRE_MESSAGE(read.ok(), message(read.status()));
     BOOST_TEST(read->rows().size() == 3u);
     BOOST_REQUIRE(read->warnings().size() == 1u);
     BOOST_TEST(read->warnings()[0].find(harmless) != std::string::npos);
   }
-  for (const char* harmful : {"swizzle", "split_k", "unlisted"}) {
+  for (const char* harmful : {"swizzle", "accumulate", "unlisted"}) {
     const Result<Table> read = with_lever(harmful);
     BOOST_REQUIRE_MESSAGE(read.ok(), message(read.status()));
     BOOST_TEST(read->rows().size() == 2u);

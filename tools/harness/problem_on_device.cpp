@@ -67,7 +67,6 @@ ProblemOnDevice::ProblemOnDevice(const Problem& problem, uint64_t memory_cap_byt
   std::vector<uint8_t> written(num_rows(problem, problem.output_rows), 0);
   for (uint32_t s = 0; s < csr_.pair_ids.size(); ++s) written[row_of(problem, csr_, problem.output_rows, s)] = 1;
   written_rows_ = DeviceBuffer<uint8_t>(written, stream_);
-  workspace_ = DeviceBuffer<uint8_t>(std::vector<uint8_t>(round_up<uint64_t>(ticket_bytes, 16), 0), stream_);
 }
 
 ProblemOnDevice::~ProblemOnDevice() {
@@ -200,10 +199,20 @@ Buffers ProblemOnDevice::buffers(Data data, const Plan& plan) {
   buffers.out = out_view().out();
   buffers.out_stride_bytes = out_stride_bytes(problem_);
   buffers.output_rows = problem_.output_rows;
-  buffers.workspace = workspace_.data();
-  buffers.workspace_bytes = workspace_.size();
+  const DeviceBuffer<uint8_t>& memory = workspace(plan);
+  buffers.workspace = memory.data();
+  buffers.workspace_bytes = memory.size();
   buffers.num_token_tiles = tiles.count;
   return buffers;
+}
+
+const DeviceBuffer<uint8_t>& ProblemOnDevice::workspace(const Plan& plan) {
+  DeviceBuffer<uint8_t>& memory = workspaces_[{plan.workspace().counter_bytes, plan.workspace_bytes()}];
+  if (memory.size() < plan.workspace_bytes()) {
+    memory = take<uint8_t>(plan.workspace_bytes(), "a workspace");
+    require(prepare_workspace(plan, memory.data(), stream_));
+  }
+  return memory;
 }
 
 void ProblemOnDevice::launch_once(const Plan& plan, Data data, uint32_t bank) {

@@ -90,6 +90,8 @@ class ProblemOnDevice {
   Bank copy_bank(const Bank& from);
   void make_table(Bank& bank);
   const TileList& tile_list(uint32_t tile_m, TileOrder order);
+  // Shared by Plans whose counters lie alike; graphs of earlier ones may still use theirs.
+  const DeviceBuffer<uint8_t>& workspace(const Plan& plan);
   OracleInput oracle_input(Data data);
 
   Problem problem_;
@@ -109,7 +111,7 @@ class ProblemOnDevice {
   DeviceBuffer<int32_t> pair_ids_;
   DeviceBuffer<uint8_t> written_rows_;  // [rows of out], see OutView
   DeviceBuffer<uint8_t> out_;
-  DeviceBuffer<uint8_t> workspace_;
+  std::map<std::pair<uint64_t, uint64_t>, DeviceBuffer<uint8_t>> workspaces_;  // by bytes of counters, and in all
 };
 
 }  // namespace fulcrum::harness

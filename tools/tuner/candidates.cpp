@@ -8,7 +8,10 @@
 namespace fulcrum::tuner {
 namespace {
 
-constexpr const char* unseen_levers[] = {"token_pad", "tile_queue", "register_cap"};
+// Levers at their defaults until a race has leaders, whose neighbours are then tried: the model sees no difference in
+// them, or (split_k) one only where tiles are few.
+constexpr const char* held_levers[] = {"token_pad", "tile_queue",       "register_cap",   "raster",
+                                       "l2_hint",   "fragment_buffers", "output_staging", "split_k"};
 // A Config whose limit is this far below the expected need is taken to spill; ptxas finds a dozen registers more than
 // the sum of what is live (counted: 96 allowed where 108 were expected did not spill).
 constexpr uint32_t spill_slack = 12;
@@ -68,7 +71,7 @@ void keep_fastest(const LegalSpace& space, std::vector<Scored>& scored) {
 
 LegalSpace legal_space(Arch arch, KernelKind kind, const Pins& pins) {
   Pins held = pins;
-  for (const char* name : unseen_levers) {
+  for (const char* name : held_levers) {
     const int32_t lever = lever_index(name);
     if (lever < 0) continue;
     std::optional<int32_t>& pin = held[static_cast<size_t>(lever)];

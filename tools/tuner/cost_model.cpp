@@ -28,12 +28,14 @@ double granules_of(uint32_t rows, int32_t granularity) {
   return round_up(rows, static_cast<uint32_t>(granularity)) / 8.0;
 }
 
-uint32_t num_n_tiles(const Shape& shape, const Config& config) {
-  return ceil_div(shape.n, static_cast<uint32_t>(config.tile_n));
+// Items of a token tile: tiles of outputs, and of each the parts of k.
+uint32_t items_of_tile(const Shape& shape, const Config& config) {
+  return ceil_div(shape.n, static_cast<uint32_t>(config.tile_n)) * static_cast<uint32_t>(config.split_k);
 }
 
+// Of an item.
 double num_stages(const Shape& shape, const Config& config) {
-  return ceil_div(shape.k, static_cast<uint32_t>(config.tile_k));
+  return ceil_div(ceil_div(shape.k, static_cast<uint32_t>(config.split_k)), static_cast<uint32_t>(config.tile_k));
 }
 
 }  // namespace
@@ -83,13 +85,10 @@ std::vector<CostModel::Load> CostModel::heaviest(std::vector<Load> sms) {
 // Deals items to blocks as the queue does: in turn, or each to the block that is free first.
 const CostModel::Spread& CostModel::spread(const Config& config, uint32_t blocks_per_sm) {
   const bool in_turn = config.tile_queue == TileQueue::fixed && config.grid_extent == GridExtent::persistent;
-  const uint32_t n_tiles = num_n_tiles(shape_, config);
-  const SpreadKey key{config.tile_m,
-                      static_cast<int32_t>(config.tile_order),
-                      config.token_granularity,
-                      int32_t(n_tiles),
-                      in_turn ? 0 : 1,
-                      blocks_per_sm};
+  const uint32_t items = items_of_tile(shape_, config);
+  const SpreadKey key{
+      config.tile_m, static_cast<int32_t>(config.tile_order), config.token_granularity, int32_t(items), in_turn ? 0 : 1,
+      blocks_per_sm};
   Spread& spread = spreads_[key];
   if (!spread.sms.empty()) return spread;
   const uint32_t num_sms = target_.device.num_sms;
@@ -101,7 +100,7 @@ const CostModel::Spread& CostModel::spread(const Config& config, uint32_t blocks
   std::vector<Load> sms(num_sms);
   for (const uint32_t rows : tile_rows(config.tile_m, config.tile_order)) {
     const double granules = granules_of(rows, config.token_granularity);
-    for (uint32_t n_tile = 0; n_tile < n_tiles; ++n_tile, ++index) {
+    for (uint32_t item = 0; item < items; ++item, ++index) {
       uint32_t block = static_cast<uint32_t>(index % num_blocks);
       if (!in_turn) {
         const Free first = free.top();
@@ -121,8 +120,11 @@ const CostModel::Spread& CostModel::spread(const Config& config, uint32_t blocks
 }
 
 double CostModel::item_bytes(const Config& config) const {
-  return static_cast<double>(expert_bytes(static_cast<uint32_t>(config.tile_n), shape_.k));
+  return static_cast<double>(expert_bytes(static_cast<uint32_t>(config.tile_n), shape_.k)) / config.split_k;
 }
+
+// Of 8 rows, the columns of an item.
+double CostModel::granule_bytes(const Config& config) const { return 16.0 * shape_.k / config.split_k; }
 
 double CostModel::pipes_us(const Config& config, uint32_t blocks_per_sm, const Spread& spread) const {
   const double warps = consumer_warps(config) * blocks_per_sm;
@@ -162,7 +164,7 @@ double CostModel::producer_us(const Config& config, uint32_t blocks_per_sm, cons
 }
 
 double CostModel::flight_us(const Config& config, uint32_t blocks_per_sm, const Spread& spread) const {
-  const double token_bytes = 16.0 * shape_.k;  // of a granule, all columns
+  const double token_bytes = granule_bytes(config);
   const double stage_bytes =
       (item_bytes(config) + spread.total.granules / spread.total.items * token_bytes) / num_stages(shape_, config);
   const double in_flight = blocks_per_sm * (config.stages - 1) * stage_bytes;
@@ -180,12 +182,15 @@ Prediction CostModel::predict(const Config& config, uint32_t registers) {
   }
   out.blocks_per_sm =
       resident_blocks(target_.device, block_threads(config), registers, shared_memory(config).total_bytes);
+  if (config.blocks_per_sm > 0) out.blocks_per_sm = std::min(out.blocks_per_sm, uint32_t(config.blocks_per_sm));
   if (out.blocks_per_sm == 0 || rows_ == 0) return out;
   const Spread& loads = spread(config, out.blocks_per_sm);
   const double cycles_us = target_.clock_ghz * 1e3;
-  const double tile_bytes = loads.total.items * item_bytes(config) + loads.total.granules * 16.0 * shape_.k;
+  const double tile_bytes = loads.total.items * item_bytes(config) + loads.total.granules * granule_bytes(config);
+  // split_k writes each part's sums and reads them again; they are taken to stay in L2, whose writes pass as reads do
+  const double sum_bytes = config.split_k > 1 ? 8.0 * double(rows_) * shape_.n * config.split_k : 0;
   out.dram_us = dram_bytes_ / target_.read_gbps / 1e3;
-  out.l2_us = tile_bytes / target_.l2_sm_bytes / target_.device.num_sms / cycles_us;
+  out.l2_us = (tile_bytes + sum_bytes) / target_.l2_sm_bytes / target_.device.num_sms / cycles_us;
   out.pipes_us = pipes_us(config, out.blocks_per_sm, loads);
   out.producer_us = producer_us(config, out.blocks_per_sm, loads);
   out.flight_us = flight_us(config, out.blocks_per_sm, loads);

@@ -67,6 +67,7 @@ class CostModel {
   double producer_us(const Config& config, uint32_t blocks_per_sm, const Spread& spread) const;
   double flight_us(const Config& config, uint32_t blocks_per_sm, const Spread& spread) const;
   double item_bytes(const Config& config) const;
+  double granule_bytes(const Config& config) const;
 
   Target target_;
   Shape shape_;

@@ -13,6 +13,9 @@ enum class Copy : uint8_t { cp_async, bulk, mixed };
 enum class Dequant : uint8_t { bits, prmt };
 enum class TileOrder : uint8_t { expert, longest };
 enum class TileQueue : uint8_t { fixed, ticket };
+enum class Raster : uint8_t { outputs, tokens };
+enum class L2Hint : uint8_t { none, weights, both };
+enum class OutputStaging : uint8_t { direct, shared };
 enum class GridExtent : uint8_t { persistent, bound, active };
 
 enum class LeverKind : uint8_t { layout, math, tune, run };
@@ -30,6 +33,9 @@ FULCRUM_HD constexpr ValueNames value_names(Copy) { return {{"cp_async", "bulk",
 FULCRUM_HD constexpr ValueNames value_names(Dequant) { return {{"bits", "prmt"}, 2}; }
 FULCRUM_HD constexpr ValueNames value_names(TileOrder) { return {{"expert", "longest"}, 2}; }
 FULCRUM_HD constexpr ValueNames value_names(TileQueue) { return {{"fixed", "ticket"}, 2}; }
+FULCRUM_HD constexpr ValueNames value_names(Raster) { return {{"outputs", "tokens"}, 2}; }
+FULCRUM_HD constexpr ValueNames value_names(L2Hint) { return {{"none", "weights", "both"}, 3}; }
+FULCRUM_HD constexpr ValueNames value_names(OutputStaging) { return {{"direct", "shared"}, 2}; }
 FULCRUM_HD constexpr ValueNames value_names(GridExtent) { return {{"persistent", "bound", "active"}, 3}; }
 FULCRUM_HD constexpr ValueNames value_names(DType) { return {{"f16", "bf16"}, 2}; }
 FULCRUM_HD constexpr ValueNames value_names(Projection) { return {{"plain", "gate_up", "down"}, 3}; }

@@ -38,6 +38,9 @@ struct Params {
   const int32_t* num_token_tiles;  // [1]
   const int32_t* pair_ids;         // [rows in CSR order]
   uint32_t* tickets;               // [2] next ticket, blocks done; zero before and after every launch
+  uint32_t* split_counts;          // [token tiles][n tiles][consumer warps] parts done, with split_k; zero likewise
+  float* split_sums;               // [split_k][rows in CSR order][n], with split_k
+  uint64_t split_stride;           // values from one part's sums to the next
   uint32_t n, k;                   // of the packed weight
   uint32_t top_k;
   RowOrder input_rows, output_rows;

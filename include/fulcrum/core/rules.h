@@ -29,6 +29,15 @@ FULCRUM_HD constexpr int32_t register_limit(const Config& config) {
 
 namespace rules {
 
+FULCRUM_HD constexpr const char* loop_reason(const Config& c) {
+  if (c.fragment_buffers != 1 && c.fragment_buffers != 2) return "fragment_buffers is 1 or 2";
+  if (c.split_k < 1 || c.split_k > 16) return "split_k is 1 to 16";
+  if (c.blocks_per_sm < 0 || c.blocks_per_sm > 32) return "blocks_per_sm is 0 to 32";
+  if (c.blocks_per_sm != 0 && c.grid_extent != GridExtent::persistent)
+    return "blocks_per_sm limits grid_extent=persistent only";
+  return nullptr;
+}
+
 FULCRUM_HD constexpr const char* tile_reason(const Config& c) {
   if (c.tile_n < 64 || c.tile_n > 512 || c.tile_n % 64 != 0) return "tile_n is a multiple of 64 from 64 to 512";
   if (c.tile_m < 8 || c.tile_m > 256 || c.tile_m % 8 != 0) return "tile_m is a multiple of 8 from 8 to 256";
@@ -96,6 +105,7 @@ FULCRUM_HD constexpr const char* illegal_reason(const Config& c, Arch arch, Kern
   if (const char* reason = rules::tile_reason(c)) return reason;
   if (const char* reason = rules::token_reason(c)) return reason;
   if (const char* reason = rules::producer_reason(c, arch)) return reason;
+  if (const char* reason = rules::loop_reason(c)) return reason;
   if (c.code_word == CodeWord::f16 && kind.dtype != DType::f16) return "code_word=f16 serves f16 token rows only";
   if (c.code_word == CodeWord::bf16 && kind.dtype != DType::bf16) return "code_word=bf16 serves bf16 token rows only";
   if (c.dequant == Dequant::prmt && c.code_word != CodeWord::plain) return "dequant=prmt reads plain nibbles only";
@@ -112,6 +122,8 @@ FULCRUM_HD constexpr const char* illegal_reason(const Config& c, Arch arch, cons
     return "n is a positive multiple of 16, at most 2^30";
   if (shape.k == 0 || shape.k % scale_group != 0 || shape.k > max_extent)
     return "k is a positive multiple of 16, at most 2^30";
+  if (ceil_div(shape.k, unit_k) < uint32_t(c.split_k))
+    return "split_k leaves parts of k empty: k is at most 64 columns a part";
   if (shape.local_experts == 0 || uint64_t(shape.first_expert) + shape.local_experts > shape.experts)
     return "local experts lie inside the experts, and there is at least one";
   if (shape.experts > 1024) return "at most 1024 experts";

@@ -138,9 +138,10 @@ inline Status check_launch(const Plan& plan, const Weights& weights, const Buffe
 ///   active      one for every item it has, where the host knows; else as bound
 ///   persistent  as many as are resident at once, but no more than bound
 constexpr uint32_t launch_blocks(const Plan& plan, const Buffers& buffers) {
-  uint64_t blocks = plan.max_tiles(buffers.num_tokens) * plan.n_tiles;
+  uint64_t blocks = plan.max_items(buffers.num_tokens);
   const GridExtent extent = plan.kernel.config.grid_extent;
-  if (extent == GridExtent::active && buffers.num_token_tiles > 0) blocks = buffers.num_token_tiles * plan.n_tiles;
+  if (extent == GridExtent::active && buffers.num_token_tiles > 0)
+    blocks = buffers.num_token_tiles * plan.items_per_tile();
   if (extent == GridExtent::persistent) blocks = min_of<uint64_t>(blocks, plan.resident_blocks);
   return static_cast<uint32_t>(blocks);  // make_plan() checked the bound against max_grid
 }
@@ -163,7 +164,14 @@ inline Params launch_params(const Plan& plan, const Weights& weights, const Buff
   params.token_tiles = buffers.routing.token_tiles;
   params.num_token_tiles = buffers.routing.num_token_tiles;
   params.pair_ids = buffers.routing.pair_ids;
+  const Workspace workspace = plan.workspace();
+  auto* memory = static_cast<uint8_t*>(buffers.workspace);
   params.tickets = static_cast<uint32_t*>(buffers.workspace);
+  if (plan.kernel.config.split_k > 1) {
+    params.split_counts = reinterpret_cast<uint32_t*>(memory + workspace.split_counts_offset);
+    params.split_sums = reinterpret_cast<float*>(memory + workspace.counter_bytes);
+    params.split_stride = workspace.split_stride;
+  }
   params.n = shape.n;
   params.k = shape.k;
   params.top_k = shape.top_k;
@@ -172,13 +180,14 @@ inline Params launch_params(const Plan& plan, const Weights& weights, const Buff
   return params;
 }
 
-/// Zeroes a workspace before its first launch; every launch leaves it zero. After a kernel that died, call it again.
+/// Zeroes a workspace's counters before its first launch; every launch leaves them zero. After a kernel that died, call
+/// it again.
 inline Status prepare_workspace(const Plan& plan, void* workspace, cuda_api::Stream stream) noexcept {
   if (plan.workspace_bytes() == 0) return success();
   const CurrentDevice current(plan.device);
   if (!current.status().ok()) return current.status();
   const Status status = launch_rules::check_pointer(workspace, "workspace", 16);
-  return status.ok() ? cuda_api::memset_async(workspace, 0, plan.workspace_bytes(), stream) : status;
+  return status.ok() ? cuda_api::memset_async(workspace, 0, plan.workspace().counter_bytes, stream) : status;
 }
 
 /// Computes out[row] = epilogue(tokens[row] x weights[expert of row]) for every row of the routing, on `stream`, which

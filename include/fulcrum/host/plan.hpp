@@ -6,9 +6,17 @@
 #pragma once
 
 #include <fulcrum/core/params.h>
+#include <fulcrum/core/shared_memory.h>
 #include <fulcrum/host/kernel.hpp>
 
 FULCRUM_NAMESPACE_BEGIN
+
+struct Workspace {
+  uint64_t split_counts_offset = 0;
+  uint64_t counter_bytes = 0;  // tickets and counts; partial sums follow
+  uint64_t split_stride = 0;   // values of one part
+  uint64_t total_bytes = 0;
+};
 
 struct Plan {
   Kernel kernel{};
@@ -18,14 +26,31 @@ struct Plan {
   Arch arch{0};
   uint64_t max_tokens = 0;
   uint32_t n_tiles = 0;          // tiles of outputs
-  uint32_t blocks_per_sm = 0;    // resident at once
+  uint32_t blocks_per_sm = 0;    // resident at once, or the lever where that is less
   uint32_t resident_blocks = 0;  // blocks_per_sm times SMs
   uint32_t max_grid = 0;
 
-  /// Bytes that launch() needs at Buffers.workspace, for each stream that runs this Plan; 0 for a fixed tile queue.
-  constexpr uint64_t workspace_bytes() const {
-    return kernel.config.tile_queue == TileQueue::ticket ? round_up<uint64_t>(ticket_bytes, 16) : 0;
+  /// Bytes that launch() needs at Buffers.workspace, for each stream that runs this Plan; 0 for a fixed tile queue and
+  /// split_k=1.
+  constexpr uint64_t workspace_bytes() const { return workspace().total_bytes; }
+
+  /// Where what lies in the workspace. Counters come first, because they must be zero before the first launch.
+  constexpr Workspace workspace() const {
+    Workspace w{};
+    if (kernel.config.tile_queue == TileQueue::ticket) w.split_counts_offset = round_up<uint64_t>(ticket_bytes, 16);
+    w.counter_bytes = w.split_counts_offset;
+    if (kernel.config.split_k > 1) {
+      const uint64_t warps = max_tiles(max_tokens) * n_tiles * consumer_warps(kernel.config);
+      w.counter_bytes = w.split_counts_offset + round_up<uint64_t>(warps * 4, 16);
+      w.split_stride = max_tokens * shape.top_k * shape.n;
+    }
+    w.total_bytes = w.counter_bytes + w.split_stride * static_cast<uint32_t>(kernel.config.split_k) * 4;
+    return w;
   }
+
+  /// Work items that `tokens` tokens can make at most.
+  constexpr uint64_t max_items(uint64_t tokens) const { return max_tiles(tokens) * items_per_tile(); }
+  constexpr uint64_t items_per_tile() const { return uint64_t{n_tiles} * static_cast<uint32_t>(kernel.config.split_k); }
 
   /// Token tiles that `tokens` tokens can make at most, and that the list in Buffers must have room for.
   constexpr uint64_t max_tiles(uint64_t tokens) const {
@@ -119,7 +144,7 @@ inline Status check_sizes(const Plan& plan) {
     const uint64_t num_pairs = plan.max_tokens > most ? plan.max_tokens : plan.max_tokens * plan.shape.top_k;
     return make_error(Code::invalid_argument, pairs, "max_tokens", error_value(num_pairs), error_value(most));
   }
-  const uint64_t num_items = plan.max_tiles(plan.max_tokens) * plan.n_tiles;
+  const uint64_t num_items = plan.max_items(plan.max_tokens);
   const uint64_t limit = min_of<uint64_t>(most, plan.max_grid);
   if (num_items > limit) {
     return make_error(Code::invalid_argument, grid, "max_tokens", error_value(num_items), error_value(limit));
@@ -146,8 +171,9 @@ inline Result<Plan> plan_for(const Kernel& kernel, const Device& device, const c
   plan.arch = device.arch;
   plan.max_tokens = max_tokens;
   plan.n_tiles = ceil_div(shape.n, static_cast<uint32_t>(kernel.config.tile_n));
-  plan.blocks_per_sm = blocks_per_sm;
-  plan.resident_blocks = blocks_per_sm * device.num_sms;
+  const auto most = static_cast<uint32_t>(kernel.config.blocks_per_sm);
+  plan.blocks_per_sm = most == 0 ? blocks_per_sm : min_of(blocks_per_sm, most);
+  plan.resident_blocks = plan.blocks_per_sm * device.num_sms;
   plan.max_grid = device.max_grid;
   status = plan_rules::check_sizes(plan);
   if (!status.ok()) return status;

@@ -1,8 +1,9 @@
 // cp.async (sm_80): copies of 16 or 4 bytes from global to shared memory that threads issue and wait for in groups.
 //
-// Called by tile/ring_cp_async.cuh, tile/ring_bulk.cuh and pack/repack_rows.cuh.
+// Called by tile/copies.cuh, the rings and pack/repack_rows.cuh.
 // Invariant: one function per PTX instruction; a thread's wait covers its own copies only.
 #pragma once
+#include <fulcrum/ptx/cache_policy.cuh>
 #include <fulcrum/ptx/ldst.cuh>
 
 FULCRUM_NAMESPACE_BEGIN
@@ -12,6 +13,14 @@ namespace ptx {
 // Copies `bytes` (0 to 16) and fills the rest of the 16 with zeros; bypasses L1. Both addresses 16-byte aligned.
 FULCRUM_DEVICE void cp_async_cg_16(SharedAddress to, GlobalAddress<const uint8_t> from, uint32_t bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to.value), "l"(from.pointer), "r"(bytes)
+               : "memory");
+}
+
+// The same, with what the L2 cache is to do with the lines.
+FULCRUM_DEVICE void cp_async_cg_16_hint(SharedAddress to, GlobalAddress<const uint8_t> from, uint32_t bytes,
+                                        CachePolicy policy) {
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(to.value), "l"(from.pointer),
+               "r"(bytes), "l"(policy.word)
                : "memory");
 }
 

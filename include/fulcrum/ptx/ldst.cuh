@@ -123,6 +123,10 @@ FULCRUM_DEVICE void st_global_s32(GlobalAddress<int32_t> address, int32_t value)
   asm volatile("st.global.s32 [%0], %1;" ::"l"(address.pointer), "r"(value) : "memory");
 }
 
+FULCRUM_DEVICE void st_global_f32(GlobalAddress<float> address, float value) {
+  asm volatile("st.global.f32 [%0], %1;" ::"l"(address.pointer), "f"(value) : "memory");
+}
+
 FULCRUM_DEVICE void st_global_v4(GlobalAddress<Vec4> address, Vec4 v) {
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(address.pointer), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                : "memory");
@@ -182,6 +186,10 @@ FULCRUM_DEVICE void st_shared_u32(SharedAddress address, uint32_t value) {
 
 FULCRUM_DEVICE void st_shared_s32(SharedAddress address, int32_t value) {
   asm volatile("st.shared.s32 [%0], %1;" ::"r"(address.value), "r"(value) : "memory");
+}
+
+FULCRUM_DEVICE void st_shared_v2(SharedAddress address, Vec2 v) {
+  asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(address.value), "r"(v.x), "r"(v.y) : "memory");
 }
 
 FULCRUM_DEVICE void st_shared_v4(SharedAddress address, Vec4 v) {

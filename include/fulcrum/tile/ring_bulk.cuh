@@ -3,9 +3,8 @@
 // A stage's full barrier completes when its bytes have landed, its empty barrier when every consumer warp released it.
 #pragma once
 #include <fulcrum/core/layout.h>
-#include <fulcrum/ptx/bulk.cuh>
-#include <fulcrum/ptx/cp_async.cuh>
 #include <fulcrum/ptx/mbarrier.cuh>
+#include <fulcrum/tile/copies.cuh>
 #include <fulcrum/tile/scheduler.cuh>
 #include <fulcrum/tile/tokens.cuh>
 
@@ -49,11 +48,7 @@ class BulkRing {
     return stage_address(position_.stage);
   }
 
-  FULCRUM_DEVICE WorkItem item() const {
-    const Vec4 v = ptx::ld_shared_v4(shared_ + memory.items_offset + position_.stage * uint32_t(sizeof(WorkItem)));
-    return {int32_t(ptx::redux_or(v.x)), int32_t(ptx::redux_or(v.y)), int32_t(ptx::redux_or(v.z)),
-            int32_t(ptx::redux_or(v.w))};
-  }
+  FULCRUM_DEVICE WorkItem item() const { return ItemSlots<V>::read(shared_, position_.stage); }
 
   // Gives the stage back: the warp meets so that all its lanes' reads come before the arrival, which comes before the
   // producer's next copies into the stage.
@@ -68,16 +63,16 @@ class BulkRing {
   FULCRUM_DEVICE void produce(uint32_t producer) {
     producer_ = producers == 1 ? 0 : producer;
     const Scheduler<V> scheduler(params_);
-    const uint32_t k_units = ceil_div(params_.k, unit_k);
     uint32_t index = scheduler.first();
     WorkItem item = scheduler.item(index);
     RowIndices rows = find_rows(item);
     for (uint32_t tile_parity = 0; item.num_rows != 0; tile_parity ^= 1) {
       const RowAddresses addresses = row_addresses(rows);
       WorkItem next{};
-      for (uint32_t k_unit = 0; k_unit < k_units; k_unit += uint32_t(step_units)) {
-        fill(item, addresses, k_unit, k_units);
-        if (k_unit == 0) {  // look the next tile up while the ring is full of this one
+      const KRange range = k_range<V>(item, params_.k);
+      for (uint32_t k_unit = range.begin; k_unit < range.end; k_unit += uint32_t(step_units)) {
+        fill(item, addresses, k_unit, range);
+        if (k_unit == range.begin) {  // look the next tile up while the ring is full of this one
           index = next_index(scheduler, index, tile_parity);
           next = scheduler.item(index);
           rows = find_rows(next);
@@ -88,7 +83,7 @@ class BulkRing {
     acquire();
     if (ptx::lane_index() == 0) {
       if (is_first()) {
-        write_item(WorkItem{0, 0, 0, 0});
+        ItemSlots<V>::write(shared_, position_.stage, {});
         scheduler.finish();
       }
       ptx::mbarrier_arrive(full(position_.stage));  // releases the item
@@ -160,15 +155,9 @@ class BulkRing {
     ptx::bar_warp_sync();
   }
 
-  FULCRUM_DEVICE void write_item(const WorkItem& item) const {
-    ptx::st_shared_v4(
-        shared_ + memory.items_offset + position_.stage * uint32_t(sizeof(WorkItem)),
-        {uint32_t(item.expert), uint32_t(item.n_tile), uint32_t(item.row_begin), uint32_t(item.num_rows)});
-  }
-
   // Fills the current stage with columns [64 k_unit, +tile_k) of the item's weights (first producer) and tokens.
-  FULCRUM_DEVICE void fill(const WorkItem& item, const RowAddresses& rows, uint32_t k_unit, uint32_t k_units) {
-    const uint32_t units = min_of(uint32_t(step_units), k_units - k_unit);
+  FULCRUM_DEVICE void fill(const WorkItem& item, const RowAddresses& rows, uint32_t k_unit, const KRange& range) {
+    const uint32_t units = min_of(uint32_t(step_units), range.end - k_unit);
     const uint32_t row_bytes = min_of(units * unit_k, params_.k - k_unit * unit_k) * 2;
     const uint32_t n_units = min_of(uint32_t(V::config.tile_n) / unit_n,
                                     params_.n / unit_n - uint32_t(item.n_tile) * (uint32_t(V::config.tile_n) / unit_n));
@@ -176,7 +165,7 @@ class BulkRing {
     acquire();
     if (rows_by_bulk && row_bytes < units * unit_k * 2) clear_tail(stage, item, row_bytes, units * unit_k * 2);
     if (ptx::lane_index() == 0) {
-      if (is_first() && k_unit == 0) write_item(item);
+      if (is_first() && k_unit == range.begin) ItemSlots<V>::write(shared_, position_.stage, item);
       const uint32_t weight_bytes = is_first() ? n_units * units * unit_bytes : 0;
       // releases the item and the cleared tail to the consumers, and tells how many bytes they wait for
       ptx::mbarrier_arrive_expect_tx(full(position_.stage),
@@ -212,9 +201,9 @@ class BulkRing {
       const SharedAddress to = stage + row * memory.token_row_bytes;
       const GlobalAddress<const uint8_t> from = global_address(rows.byte[pass]) + column;
       if constexpr (rows_by_bulk)
-        ptx::cp_async_bulk_shared_global(to, from, row_bytes, full(position_.stage));
+        copies_.bulk_tokens(to, from, row_bytes, full(position_.stage));
       else
-        ptx::cp_async_cg_16(to + first_byte(), bytes != 0 ? from : global_address(params_.tokens), bytes);
+        copies_.async_tokens(to + first_byte(), bytes != 0 ? from : global_address(params_.tokens), bytes);
     }
     if constexpr (!rows_by_bulk) ptx::cp_async_mbarrier_arrive_noinc(full(position_.stage));
   }
@@ -241,10 +230,9 @@ class BulkRing {
     const uint8_t* expert =
         params_.expert_weights == nullptr ? params_.weights + expert_begin : expert_pointer(item.expert);
     const uint32_t unit = uint32_t(item.n_tile) * (uint32_t(V::config.tile_n) / unit_n) + group * group_units;
-    ptx::cp_async_bulk_shared_global(
-        to + (group * uint32_t(step_units) + kk) * group_bytes,
-        global_address(expert) + int64_t(unit_offset_bytes(params_.n, params_.k, unit, k_unit + kk)),
-        whole ? units * group_bytes : group_count * unit_bytes, full(position_.stage));
+    copies_.bulk_weights(to + (group * uint32_t(step_units) + kk) * group_bytes,
+                         global_address(expert) + int64_t(unit_offset_bytes(params_.n, params_.k, unit, k_unit + kk)),
+                         whole ? units * group_bytes : group_count * unit_bytes, full(position_.stage));
   }
 
   FULCRUM_DEVICE const uint8_t* expert_pointer(int32_t expert) const {
@@ -254,6 +242,7 @@ class BulkRing {
 
   const Params& params_;
   SharedAddress shared_;
+  Copies<V> copies_;
   RingPosition<V::config.stages> position_;
   uint32_t producer_ = 0;
 };

@@ -4,7 +4,7 @@
 // stage, and refills the one that everybody has just left, so loads run on across tiles.
 #pragma once
 #include <fulcrum/core/layout.h>
-#include <fulcrum/ptx/cp_async.cuh>
+#include <fulcrum/tile/copies.cuh>
 #include <fulcrum/tile/scheduler.cuh>
 #include <fulcrum/tile/tokens.cuh>
 
@@ -16,7 +16,7 @@ class CpAsyncRing {
   static constexpr SharedMemory memory = shared_memory(V::config);
 
   FULCRUM_DEVICE CpAsyncRing(const Params& params, SharedAddress shared)
-      : params_(params), shared_(shared), scheduler_(params), k_units_(ceil_div(params.k, unit_k)) {
+      : params_(params), shared_(shared), scheduler_(params) {
     index_ = scheduler_.first();
     start_tile();
 #pragma unroll 1
@@ -32,11 +32,7 @@ class CpAsyncRing {
     return stage_address(stage_);
   }
 
-  FULCRUM_DEVICE WorkItem item() const {
-    const Vec4 v = ptx::ld_shared_v4(shared_ + memory.items_offset + stage_ * uint32_t(sizeof(WorkItem)));
-    return {int32_t(ptx::redux_or(v.x)), int32_t(ptx::redux_or(v.y)), int32_t(ptx::redux_or(v.z)),
-            int32_t(ptx::redux_or(v.w))};
-  }
+  FULCRUM_DEVICE WorkItem item() const { return ItemSlots<V>::read(shared_, stage_); }
 
   FULCRUM_DEVICE void release() { stage_ = stage_ + 1 == uint32_t(V::config.stages) ? 0 : stage_ + 1; }
 
@@ -54,7 +50,8 @@ class CpAsyncRing {
   // Looks the tile `index_` up and writes its row numbers; two tables, so that a slow warp can still read the last one.
   FULCRUM_DEVICE void start_tile() {
     item_ = scheduler_.item(index_);
-    k_unit_ = 0;
+    range_ = k_range<V>(item_, params_.k);
+    k_unit_ = range_.begin;
     tile_parity_ ^= 1;
     for (uint32_t row = ptx::thread_index(); row < uint32_t(item_.num_rows); row += threads)
       ptx::st_shared_u32(row_table(tile_parity_) + row * 4,
@@ -75,14 +72,11 @@ class CpAsyncRing {
 
   // Issues the copies of the next step as one group; after the last tile, empty groups keep the count of waits right.
   FULCRUM_DEVICE void fill() {
-    if (item_.num_rows != 0 && k_unit_ >= k_units_) {
+    if (item_.num_rows != 0 && k_unit_ >= range_.end) {
       next_index();
       start_tile();
     }
-    if (k_unit_ == 0 && ptx::thread_index() == 0)
-      ptx::st_shared_v4(
-          shared_ + memory.items_offset + fill_stage_ * uint32_t(sizeof(WorkItem)),
-          {uint32_t(item_.expert), uint32_t(item_.n_tile), uint32_t(item_.row_begin), uint32_t(item_.num_rows)});
+    if (k_unit_ == range_.begin && ptx::thread_index() == 0) ItemSlots<V>::write(shared_, fill_stage_, item_);
     if (item_.num_rows != 0) {
       copy_weights(stage_address(fill_stage_) + memory.token_bytes);
       copy_tokens(stage_address(fill_stage_));
@@ -102,26 +96,25 @@ class CpAsyncRing {
       const uint32_t slot = chunk / unit_chunks;  // [group][k unit][unit of group]
       const uint32_t unit = first_unit + slot / (step_units * group_units) * group_units + slot % group_units;
       const uint32_t k_unit = k_unit_ + slot / group_units % step_units;
-      if (unit < params_.n / unit_n && k_unit < k_units_)
-        ptx::cp_async_cg_16(to + chunk * 16,
-                            global_address(expert) + int64_t(unit_offset_bytes(params_.n, params_.k, unit, k_unit) +
-                                                             chunk % unit_chunks * 16),
-                            16);
+      if (unit < params_.n / unit_n && k_unit < range_.end)
+        copies_.async_weights(to + chunk * 16,
+                              global_address(expert) + int64_t(unit_offset_bytes(params_.n, params_.k, unit, k_unit) +
+                                                               chunk % unit_chunks * 16));
     }
   }
 
   // Columns past k of the last unit meet zero weights; zero tokens keep a stale NaN or infinity out of the product.
   FULCRUM_DEVICE void copy_tokens(SharedAddress to) const {
-    const uint32_t k_bytes = params_.k * 2;
+    const uint32_t k_bytes = min_of(params_.k, range_.end * unit_k) * 2;
 #pragma unroll 1
     for (uint32_t chunk = ptx::thread_index(); chunk < uint32_t(item_.num_rows) * row_chunks; chunk += threads) {
       const uint32_t row = chunk / row_chunks, byte = chunk % row_chunks * 16;
       const uint32_t column = k_unit_ * (unit_k * 2) + byte;
       const uint32_t index = ptx::ld_shared_u32(row_table(tile_parity_) + row * 4);
       const bool inside = column < k_bytes;
-      ptx::cp_async_cg_16(to + row * memory.token_row_bytes + byte,
-                          global_address(params_.tokens + index * params_.tokens_stride_bytes) + (inside ? column : 0),
-                          inside ? 16 : 0);
+      copies_.async_tokens(to + row * memory.token_row_bytes + byte,
+                           global_address(params_.tokens + index * params_.tokens_stride_bytes) + (inside ? column : 0),
+                           inside ? 16 : 0);
     }
   }
 
@@ -133,9 +126,10 @@ class CpAsyncRing {
   const Params& params_;
   SharedAddress shared_;
   Scheduler<V> scheduler_;
-  uint32_t k_units_;
+  Copies<V> copies_;
   uint32_t index_ = 0;
   WorkItem item_{};      // tile that is being copied
+  KRange range_{};       // of it
   uint32_t k_unit_ = 0;  // next k unit of it
   uint32_t tile_parity_ = 0;
   uint32_t fill_stage_ = 0;  // stage that the next fill() writes

@@ -1,10 +1,13 @@
 // The functions of device.h: the running thread's calls, handed to its block or to the machine's memory.
 #include <emulator/device.h>
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 
 #include "harness/half.h"
+#include "runtime/fault.hpp"
 #include "runtime/machine.hpp"
 
 namespace fulcrum::emulator {
@@ -65,6 +68,11 @@ void commit_cp_async() {
 }
 
 void wait_cp_async(uint32_t pending_groups) { running().block->wait_cp_async(running(), pending_groups); }
+
+void check_cache_policy(const char* what, uint64_t policy) {
+  if (policy != cache_policy && policy != cache_policy + 1)
+    fault(fmt::format("{}: {:#x} is no cache policy that was created", what, policy));
+}
 
 void init_mbarrier(uint32_t barrier, uint32_t arrivals) {
   running().block->init_mbarrier(running(), barrier, arrivals);

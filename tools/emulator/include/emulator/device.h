@@ -46,6 +46,10 @@ void cp_async(const char* what, uint32_t to, const void* from, uint32_t size, ui
 void commit_cp_async();
 void wait_cp_async(uint32_t pending_groups);
 
+// Words of cache policies; a copy with another one is a fault.
+inline constexpr uint64_t cache_policy = 0x14F0000000000000;
+void check_cache_policy(const char* what, uint64_t policy);
+
 // mbarriers and the copies that complete on them.
 
 void init_mbarrier(uint32_t barrier, uint32_t arrivals);

@@ -1,5 +1,6 @@
 // Emulated bulk copies and the fence before them.
 #pragma once
+#include <fulcrum/ptx/cache_policy.cuh>
 #include <fulcrum/ptx/ldst.cuh>
 
 FULCRUM_NAMESPACE_BEGIN
@@ -8,6 +9,12 @@ namespace ptx {
 
 FULCRUM_DEVICE void cp_async_bulk_shared_global(SharedAddress to, GlobalAddress<const uint8_t> from, uint32_t bytes,
                                                 SharedAddress barrier) {
+  emulator::bulk_copy(to.value, from.pointer, bytes, barrier.value);
+}
+
+FULCRUM_DEVICE void cp_async_bulk_shared_global_hint(SharedAddress to, GlobalAddress<const uint8_t> from,
+                                                     uint32_t bytes, SharedAddress barrier, CachePolicy policy) {
+  emulator::check_cache_policy(__func__, policy.word);
   emulator::bulk_copy(to.value, from.pointer, bytes, barrier.value);
 }
 

@@ -86,6 +86,9 @@ FULCRUM_DEVICE void st_global_u32(GlobalAddress<uint32_t> address, uint32_t valu
 FULCRUM_DEVICE void st_global_s32(GlobalAddress<int32_t> address, int32_t value) {
   emulator::store_global(__func__, address.pointer, &value, sizeof value);
 }
+FULCRUM_DEVICE void st_global_f32(GlobalAddress<float> address, float value) {
+  emulator::store_global(__func__, address.pointer, &value, sizeof value);
+}
 FULCRUM_DEVICE void st_global_v4(GlobalAddress<Vec4> address, Vec4 v) {
   emulator::store_global(__func__, address.pointer, &v, sizeof v);
 }
@@ -116,6 +119,9 @@ FULCRUM_DEVICE void st_shared_u32(SharedAddress address, uint32_t value) {
 }
 FULCRUM_DEVICE void st_shared_s32(SharedAddress address, int32_t value) {
   emulator::store_shared(__func__, address.value, &value, sizeof value);
+}
+FULCRUM_DEVICE void st_shared_v2(SharedAddress address, Vec2 v) {
+  emulator::store_shared(__func__, address.value, &v, sizeof v);
 }
 FULCRUM_DEVICE void st_shared_v4(SharedAddress address, Vec4 v) {
   emulator::store_shared(__func__, address.value, &v, sizeof v);
