@@ -97,6 +97,7 @@ BOOST_AUTO_TEST_CASE(random_routings) {
     }
     request.max_tokens = routing.tokens + static_cast<uint32_t>(random.below(3) * random.below(3000));
     request.ids_row_stride = routing.top_k + static_cast<uint32_t>(random.below(3));
+    request.wide_ids = i % 3 == 0;
     compare(routing, request);
   }
 }

@@ -110,6 +110,14 @@ BOOST_AUTO_TEST_CASE(routing_calls_are_checked) {
   buffers.ids_row_stride = 7;
   check_words(routing_rules::check_buffers(plan, buffers), Code::invalid_argument, "shorter than top_k");
   buffers.ids_row_stride = 0;
+  buffers.wide_ids = at<const int64_t>(0x5000);
+  check_words(routing_rules::check_buffers(plan, buffers), Code::invalid_argument, "ids and wide_ids are both given");
+  buffers.ids = nullptr;
+  BOOST_TEST(routing_rules::check_buffers(plan, buffers).ok());
+  buffers.wide_ids = at<const int64_t>(0x5004);
+  check_words(routing_rules::check_buffers(plan, buffers), Code::invalid_argument, "must be a multiple of 8 bytes");
+  buffers.wide_ids = nullptr;
+  buffers.ids = at<const int32_t>(0x1000);
   buffers.lists[0].token_tiles = at<TokenTile>(0x4000);
   buffers.lists[0].tile_m = 32;
   check_words(routing_rules::check_buffers(plan, buffers), Code::invalid_argument, "lists.num_token_tiles is null");

@@ -69,6 +69,15 @@ std::vector<int32_t> strided_ids(const Routing& routing, uint32_t row_stride) {
   return ids;
 }
 
+// The same in 64 bits.
+std::vector<int64_t> widened(const std::vector<int32_t>& ids, const Routing& routing, ExpertRange local) {
+  std::vector<int64_t> wide(ids.begin(), ids.end());
+  for (int64_t& id : wide) {
+    if (id < -1 || id >= int64_t{routing.experts}) id = (int64_t{1} << 32) + local.first;
+  }
+  return wide;
+}
+
 // A count that a kernel wrote, kept inside its buffer so that a wrong one is reported and not followed.
 uint64_t within(int32_t count, uint64_t bound) { return std::min(static_cast<uint64_t>(std::max(count, 0)), bound); }
 
@@ -101,15 +110,21 @@ DeviceCsr build_csr_on_device(const Routing& routing, const DeviceCsrRequest& re
     const uint32_t tile_m = request.cuts[list].tile_m;
     return tile_m == 0 ? 0 : max_token_tiles(routing.num_pairs(), request.range.count, tile_m);
   };
-  Buffer<int32_t> ids(uint64_t{routing.tokens} * request.ids_row_stride), num_tokens(1);
+  const std::vector<int32_t> all_ids = strided_ids(routing, request.ids_row_stride);
+  Buffer<int32_t> ids(request.wide_ids ? 0 : all_ids.size()), num_tokens(1);
+  Buffer<int64_t> wide_ids(request.wide_ids ? all_ids.size() : 0);
   Buffer<int32_t> offsets(request.range.count + 1), pair_ids(routing.num_pairs());
   Buffer<int32_t> num_tiles[2]{Buffer<int32_t>(1), Buffer<int32_t>(1)};
   Buffer<TokenTile> tiles[2]{Buffer<TokenTile>(max_tiles(0)), Buffer<TokenTile>(max_tiles(1))};
   Buffer<uint32_t> workspace(plan->workspace_bytes() / 4), bad_pair(1);
-  ids.upload(strided_ids(routing, request.ids_row_stride));
+  if (request.wide_ids) {
+    wide_ids.upload(widened(all_ids, routing, request.range));
+  } else {
+    ids.upload(all_ids);
+  }
   num_tokens.upload({static_cast<int32_t>(routing.tokens)});
 
-  RoutingBuffers buffers{ids.device(),
+  RoutingBuffers buffers{request.wide_ids ? nullptr : ids.device(),
                          request.ids_row_stride,
                          request.max_tokens,
                          num_tokens.device(),
@@ -117,7 +132,8 @@ DeviceCsr build_csr_on_device(const Routing& routing, const DeviceCsrRequest& re
                          pair_ids.device(),
                          {},
                          workspace.device(),
-                         plan->workspace_bytes()};
+                         plan->workspace_bytes(),
+                         request.wide_ids ? wide_ids.device() : nullptr};
   for (size_t list = 0; list < 2; ++list) {
     const TileCut& cut = request.cuts[list];
     if (cut.tile_m != 0) buffers.lists[list] = {tiles[list].device(), num_tiles[list].device(), cut.tile_m, cut.order};

@@ -29,6 +29,8 @@ struct DeviceCsrRequest {
   std::array<TileCut, 2> cuts;
   uint32_t max_tokens = 0;      // what the launch is made for, at least the routing's tokens
   uint32_t ids_row_stride = 0;  // in elements, at least top_k; the gap holds ids that would be wrong to use
+  // Ids in 64 bits; impossible ones, and those in the gap, are numbers whose low 32 bits are a local expert's.
+  bool wide_ids = false;
 };
 
 struct DeviceCsr {

@@ -56,7 +56,8 @@ void compare_with_emulator(const std::string& folder, const CompiledKernel& comp
   fmt::print("agreement: exact {} of {} equal; random {} of {} equal, at most {} ulp apart; {}\n", exact.num_equal,
              exact.num_compared, random.num_equal, random.num_compared, random.largest_ulp,
              jit::entry_name(config, kind));
-  if (exact.num_equal != exact.num_compared)
+  // SiLU's ex2.approx and rcp.approx are a GPU's own, within the bound that check() allows
+  if (kind.activation == Activation::none && exact.num_equal != exact.num_compared)
     throw std::runtime_error(
         "exact outputs differ from the emulator's, and both equal the oracle: the problems differ");
 }

@@ -18,7 +18,7 @@ struct CsrTileList {
   TileOrder order = TileOrder::expert;  // longest: by granules of 8 rows, descending; equal ones in expert order
 };
 
-// By value to every kernel. All pointers are device memory, aligned to their element. `ids` may be null when
+// By value to every kernel. All pointers are device memory, aligned to their element. Ids may be missing when
 // max_tokens is 0; no array is read or written past the tokens that the batch has.
 struct CsrParams {
   const int32_t* ids = nullptr;         // [tokens][top_k] global expert ids
@@ -33,6 +33,8 @@ struct CsrParams {
   int32_t* pair_ids = nullptr;    // [pairs] in CSR order: the pair p = token * top_k + choice of each row
   CsrTileList lists[2];           // gate_up's and down's, say
   uint32_t* workspace = nullptr;  // csr_workspace_bytes(...)
+  // in place of `ids`, if not null: numbers past 32 bits are impossible ids
+  const int64_t* wide_ids = nullptr;
   // [1] `validate` only: the smallest pair with an impossible id, or csr_no_bad_pair
   uint32_t* first_bad_pair = nullptr;
 };

@@ -53,11 +53,13 @@ struct RoutingBuffers {
   CsrTileList lists[2];                        // token tiles; a list without pointers is not made
   void* workspace = nullptr;                   // plan.workspace_bytes()
   uint64_t workspace_bytes = 0;
+  const int64_t* wide_ids = nullptr;  // in place of `ids`, where an engine keeps them in 64 bits
 };
 
 namespace routing_rules {
 
 inline constexpr const char* sizes = "{detail}";
+inline constexpr const char* two_ids = "ids and {subject} are both given; expert ids are of one width";
 inline constexpr const char* kernels = "the routing kernel {subject} is missing; fill every entry of RoutingKernels";
 
 inline CsrParams params(const RoutingPlan& plan, const RoutingBuffers& buffers) {
@@ -75,6 +77,7 @@ inline CsrParams params(const RoutingPlan& plan, const RoutingBuffers& buffers) 
   csr.lists[0] = buffers.lists[0];
   csr.lists[1] = buffers.lists[1];
   csr.workspace = static_cast<uint32_t*>(buffers.workspace);
+  csr.wide_ids = buffers.wide_ids;
   return csr;
 }
 
@@ -82,6 +85,12 @@ inline Status check_list(const CsrTileList& list) {
   if (list.token_tiles == nullptr && list.num_token_tiles == nullptr) return success();
   const Status status = launch_rules::check_pointer(list.token_tiles, "lists.token_tiles", 16);
   return status.ok() ? launch_rules::check_pointer(list.num_token_tiles, "lists.num_token_tiles", 4) : status;
+}
+
+inline Status check_ids(const RoutingBuffers& given) {
+  if (given.wide_ids == nullptr) return launch_rules::check_pointer(given.ids, "ids", 4);
+  if (given.ids != nullptr) return make_error(Code::invalid_argument, two_ids, "wide_ids");
+  return launch_rules::check_pointer(given.wide_ids, "wide_ids", 8);
 }
 
 inline Status check_buffers(const RoutingPlan& plan, const RoutingBuffers& given) {
@@ -97,7 +106,7 @@ inline Status check_buffers(const RoutingPlan& plan, const RoutingBuffers& given
                       error_value(needed));
   }
   Status status = needed > 0 ? launch_rules::check_pointer(given.workspace, "workspace", 4) : success();
-  if (status.ok() && given.num_tokens > 0) status = launch_rules::check_pointer(given.ids, "ids", 4);
+  if (status.ok() && given.num_tokens > 0) status = check_ids(given);
   if (status.ok() && given.num_tokens > 0) status = launch_rules::check_pointer(given.pair_ids, "pair_ids", 4);
   if (status.ok()) status = launch_rules::check_optional(given.device_num_tokens, "device_num_tokens", 4);
   if (status.ok()) status = launch_rules::check_pointer(given.offsets, "offsets", 4);
@@ -126,7 +135,7 @@ inline Result<RoutingPlan> make_routing_plan(const RoutingKernels& kernels, cons
   plan.local_experts = shape.local_experts;
   plan.max_tokens = static_cast<uint32_t>(min_of<uint64_t>(max_tokens, 0xFFFFFFFFu));  // illegal_csr refuses that many
   const char* reason = illegal_csr(routing_rules::params(
-      plan, RoutingBuffers{nullptr, 0, plan.max_tokens, nullptr, nullptr, nullptr, {}, nullptr, 0}));
+      plan, RoutingBuffers{nullptr, 0, plan.max_tokens, nullptr, nullptr, nullptr, {}, nullptr, 0, nullptr}));
   if (reason != nullptr) return make_error(Code::invalid_argument, routing_rules::sizes, "routing", 0, 0, reason);
   for (uint32_t step = 0; step < num_routing_kernels; ++step) {
     if (kernels.steps[step].function.address == nullptr) {

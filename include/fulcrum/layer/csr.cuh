@@ -36,13 +36,19 @@ struct CsrBlock {
     return uint32_t(tokens) * params.top_k;
   }
 
+  static constexpr int32_t impossible_id = -0x7FFFFFFF - 1;
+
   FULCRUM_DEVICE int32_t expert_id(uint32_t pair) const {
     uint64_t element = pair;
     if (params.ids_row_stride != params.top_k) {
       const uint32_t token = pair / params.top_k;
       element = token * params.ids_row_stride + (pair - token * params.top_k);
     }
-    return ptx::ld_global_nc_s32(global_address(params.ids) + int64_t(element));
+    if (params.wide_ids == nullptr) return ptx::ld_global_nc_s32(global_address(params.ids) + int64_t(element));
+    const uint64_t wide =
+        ptx::ld_global_nc_u64(address_cast<const uint64_t>(global_address(params.wide_ids)) + int64_t(element));
+    const int32_t id = int32_t(uint32_t(wide));
+    return uint64_t(int64_t(id)) == wide ? id : impossible_id;
   }
 
   FULCRUM_DEVICE GlobalAddress<uint32_t> chunk_counts(uint32_t chunk) const {  // [local_experts]

@@ -88,15 +88,29 @@ std::string Block::waiting_threads() const {
 
 void Block::order(const std::vector<Thread*>& threads) {
   Clocks clocks(num_agents_), fenced(num_agents_);
+  std::shared_ptr<const BlockClocks> others;
   for (const Thread* thread : threads) {
     clocks.join(thread->clocks);
     fenced.join(thread->fenced);
+    if (thread->others == nullptr || thread->others == others) continue;
+    const auto both = std::make_shared<BlockClocks>(*thread->others);
+    if (others != nullptr) both->join(*others);
+    others = both;
   }
   for (Thread* thread : threads) {
     thread->clocks = clocks;
     thread->fenced = fenced;
+    thread->others = others;
     thread->tick();
   }
+}
+
+void Block::acquire_and_release(Thread& thread, const void* address) {
+  BlockClocks& released = Machine::instance().memory.released_at(address);
+  if (thread.others != nullptr) released.join(*thread.others);
+  thread.others = std::make_shared<BlockClocks>(released);
+  released.join(thread.place.block, thread.clocks);
+  thread.tick();  // what follows is not released
 }
 
 void Block::meet_warp(Thread& thread, const char* what, void* record, void (*complete)(void* const*)) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/clocks.hpp"
+#include "runtime/global_memory.hpp"
 #include "runtime/shared_memory.hpp"
 #include "runtime/stacks.hpp"
 #include "runtime/wgmma.hpp"
@@ -50,7 +51,9 @@ struct Thread {
     clocks[place.thread] = 1;
   }
 
-  Accessor accessor() const { return {{static_cast<uint16_t>(place.thread), clocks[place.thread]}, &clocks, &fenced}; }
+  Epoch epoch() const { return {static_cast<uint16_t>(place.thread), clocks[place.thread]}; }
+  Accessor accessor() const { return {epoch(), &clocks, &fenced}; }
+  GridAccessor grid_accessor() const { return {place.block, epoch(), &clocks, others.get()}; }
   // What this thread did so far is over for whoever learns its clocks now.
   void tick() { ++clocks[place.thread]; }
 
@@ -59,6 +62,7 @@ struct Thread {
   Warp* warp = nullptr;
   boost::context::fiber fiber;
   Clocks clocks, fenced;
+  std::shared_ptr<const BlockClocks> others;  // null: nothing of other blocks
   Wait waits;
   bool done = false;
   Copies uncommitted;
@@ -125,6 +129,8 @@ class Block {
   void bulk_copy(Thread& thread, uint32_t to, const void* from, uint32_t bytes, uint32_t barrier);
   void tensor_copy(Thread& thread, uint32_t to, const void* map, int32_t x, int32_t y, uint32_t barrier);
   void order(const std::vector<Thread*>& threads);  // everybody learns what everybody did
+  // The thread learns what others released at the address, and releases what it knows.
+  void acquire_and_release(Thread& thread, const void* address);
 
  private:
   Mbarrier& mbarrier(const char* what, uint32_t address);

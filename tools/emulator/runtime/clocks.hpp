@@ -1,12 +1,14 @@
 // Vector clocks: what each thread of a block knows of the others (Mattern 1989; the epochs are those of FastTrack,
 // Flanagan and Freund 2009).
 //
-// Used by block.hpp and shared_memory.hpp. Invariant: an access with epoch (agent, time) comes before everything done
+// Used by block.hpp and the two memories. Invariant: an access with epoch (agent, time) comes before everything done
 // by a thread whose clocks say at least `time` for that agent, and is concurrent with all else.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
 
 namespace fulcrum::emulator {
@@ -33,6 +35,27 @@ class Clocks {
 
  private:
   std::vector<uint32_t> times_;
+};
+
+// What threads know of other blocks: the clocks that a thread there had when it released what they acquired.
+class BlockClocks {
+ public:
+  bool knows(uint32_t block, Epoch epoch) const {
+    const auto found = blocks_.find(block);
+    return found != blocks_.end() && found->second.knows(epoch);
+  }
+
+  void join(uint32_t block, const Clocks& clocks) {
+    const auto [place, is_new] = blocks_.try_emplace(block, clocks);
+    if (!is_new) place->second.join(clocks);
+  }
+
+  void join(const BlockClocks& other) {
+    for (const auto& [block, clocks] : other.blocks_) join(block, clocks);
+  }
+
+ private:
+  std::map<uint32_t, Clocks> blocks_;
 };
 
 }  // namespace fulcrum::emulator

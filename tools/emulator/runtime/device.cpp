@@ -19,20 +19,21 @@ GlobalMemory& global() { return Machine::instance().memory; }
 }  // namespace
 
 void load_global(const char* what, const void* address, void* to, uint32_t bytes, bool constant) {
-  global().load(what, address, to, bytes, constant);
+  if (constant) return global().load(what, address, to, bytes, true);
+  global().load_ordered(what, address, to, bytes, running().grid_accessor());
 }
 
 void store_global(const char* what, void* address, const void* from, uint32_t bytes) {
-  const Place& at = running().place;
-  global().store(what, address, from, bytes, uint64_t{at.block} * at.num_threads + at.thread);
+  global().store(what, address, from, bytes, running().grid_accessor());
 }
 
 uint64_t atomic_global(const char* what, void* address, uint32_t bytes, uint64_t operand,
-                       uint64_t (*combine)(uint64_t value, uint64_t operand)) {
+                       uint64_t (*combine)(uint64_t value, uint64_t operand), AtomicOrder order) {
   uint64_t value = 0;
   global().load(what, address, &value, bytes, false);
   const uint64_t next = combine(value, operand);
   global().update(what, address, &next, bytes);
+  if (order == AtomicOrder::acq_rel) running().block->acquire_and_release(running(), address);
   Machine::instance().pause();
   return value;
 }

@@ -80,6 +80,11 @@ void GlobalMemory::note_write(void* to, uint64_t bytes, const uint8_t* written) 
     target->written[offset + i] = written != nullptr ? written[i] : 1;
 }
 
+void GlobalMemory::begin_launch() {
+  ++launch_;
+  released_.clear();
+}
+
 void GlobalMemory::copy(void* to, const void* from, uint64_t bytes) {
   const Allocation* source = find(from);
   const uint8_t* written = source != nullptr ? source->written.data() + source->offset_of(from) : nullptr;
@@ -113,16 +118,30 @@ void GlobalMemory::load(const char* what, const void* address, void* to, uint32_
     fault(fmt::format("{}: byte {} of a buffer was written by this launch and is read as constant", what, offset));
 }
 
-void GlobalMemory::store(const char* what, void* address, const void* from, uint32_t bytes, uint64_t thread) {
+void GlobalMemory::load_ordered(const char* what, const void* address, void* to, uint32_t bytes,
+                                const GridAccessor& by) {
+  load(what, address, to, bytes, false);
+  const Allocation& from = *find(address);
+  const uint64_t offset = from.offset_of(address);
+  for (uint32_t i = 0; i + 2 <= bytes; i += 2) {
+    const Store& last = from.stores[(offset + i) / 2];
+    if (last.launch != launch_ || last.is_by(by) || by.knows(last.block, last.epoch)) continue;
+    fault(
+        fmt::format("{}: byte {} of a buffer of {} bytes was stored by block {} thread {}, and nothing orders the two",
+                    what, offset + i, from.bytes, last.block, last.epoch.agent));
+  }
+}
+
+void GlobalMemory::store(const char* what, void* address, const void* from, uint32_t bytes, const GridAccessor& by) {
   Allocation& to = put(what, address, from, bytes);
   const uint64_t offset = to.offset_of(address);
   for (uint32_t i = 0; i + 2 <= bytes; i += 2) {
     Store& last = to.stores[(offset + i) / 2];
-    if (last.launch == launch_ && last.thread != thread) {
+    if (last.launch == launch_ && !last.is_by(by)) {
       fault(fmt::format("{}: byte {} of a buffer of {} bytes was stored by another thread of this launch", what,
                         offset + i, to.bytes));
     }
-    last = {thread, launch_};
+    last = {launch_, by.block, by.epoch};
   }
 }
 

@@ -2,8 +2,8 @@
 //
 // Called by the twin of cuda_api.hpp (allocate, copy, set) and by block.cpp for every access of a kernel.
 // Invariant: an access of a kernel lies inside of one live allocation, is aligned, reads only what was written, never
-// writes what the same launch reads as constant, and never stores where another thread of the launch did; else it does
-// not return.
+// writes what the same launch reads as constant, never stores where another thread of the launch did, and never reads
+// what another stored unless barriers and acquiring atomics order the two; else it does not return.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,22 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/clocks.hpp"
+
 namespace fulcrum::emulator {
+
+// Who accesses: its block and epoch, and what its thread knows of its own block and of others.
+struct GridAccessor {
+  uint32_t block = 0;
+  Epoch epoch;
+  const Clocks* clocks = nullptr;
+  const BlockClocks* others = nullptr;
+
+  bool knows(uint32_t other_block, Epoch other) const {
+    if (other_block == block && clocks->knows(other)) return true;
+    return others != nullptr && others->knows(other_block, other);
+  }
+};
 
 class GlobalMemory {
  public:
@@ -24,12 +39,15 @@ class GlobalMemory {
   void set(void* memory, int byte, uint64_t bytes);
 
   // For kernels.
-  void begin_launch() { ++launch_; }
+  void begin_launch();
   void load(const char* what, const void* address, void* to, uint32_t bytes, bool constant);
-  // `thread` numbers the threads of the grid.
-  void store(const char* what, void* address, const void* from, uint32_t bytes, uint64_t thread);
+  // A load that is not part of an atomic operation, of memory that may change while the kernel runs.
+  void load_ordered(const char* what, const void* address, void* to, uint32_t bytes, const GridAccessor& by);
+  void store(const char* what, void* address, const void* from, uint32_t bytes, const GridAccessor& by);
   // Writes for an atomic operation, which any thread may do.
   void update(const char* what, void* address, const void* from, uint32_t bytes);
+  // What this launch's acquiring and releasing atomic operations on the address have released.
+  BlockClocks& released_at(const void* address) { return released_[address]; }
   // Reads for a copy: no alignment of its own.
   void read(const char* what, const void* address, void* to, uint32_t bytes);
 
@@ -41,8 +59,10 @@ class GlobalMemory {
     uint32_t constant_launch = 0, write_launch = 0;
   };
   struct Store {
-    uint64_t thread = 0;
-    uint32_t launch = 0;
+    uint32_t launch = 0, block = 0;
+    Epoch epoch;
+
+    bool is_by(const GridAccessor& thread) const { return block == thread.block && epoch.agent == thread.epoch.agent; }
   };
   struct Allocation {
     std::unique_ptr<uint8_t, Free> block;  // a gap, the memory, a gap
@@ -64,6 +84,7 @@ class GlobalMemory {
   void note_write(void* to, uint64_t bytes, const uint8_t* written);
 
   std::map<const uint8_t*, Allocation> allocations_;
+  std::map<const void*, BlockClocks> released_;
   Allocation* last_ = nullptr;  // found
   uint32_t launch_ = 0;
 };

@@ -25,9 +25,10 @@ inline constexpr uint32_t shared_base = 1024;
 
 void load_global(const char* what, const void* address, void* to, uint32_t bytes, bool constant);
 void store_global(const char* what, void* address, const void* from, uint32_t bytes);
+enum class AtomicOrder : uint8_t { relaxed, acq_rel };
 // Replaces the value by combine(value, operand), returns the one before.
 uint64_t atomic_global(const char* what, void* address, uint32_t bytes, uint64_t operand,
-                       uint64_t (*combine)(uint64_t value, uint64_t operand));
+                       uint64_t (*combine)(uint64_t value, uint64_t operand), AtomicOrder order = AtomicOrder::relaxed);
 void load_shared(const char* what, uint32_t address, void* to, uint32_t bytes);
 void store_shared(const char* what, uint32_t address, const void* from, uint32_t bytes);
 uint32_t atomic_shared_add(const char* what, uint32_t address, uint32_t operand);

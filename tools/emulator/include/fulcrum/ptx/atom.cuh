@@ -16,7 +16,8 @@ FULCRUM_DEVICE uint32_t atom_global_add_u32(GlobalAddress<uint32_t> address, uin
 }
 
 FULCRUM_DEVICE uint32_t atom_acq_rel_global_add_u32(GlobalAddress<uint32_t> address, uint32_t value) {
-  return uint32_t(emulator::atomic_global(__func__, address.pointer, 4, value, emulated::add_u32));
+  return uint32_t(
+      emulator::atomic_global(__func__, address.pointer, 4, value, emulated::add_u32, emulator::AtomicOrder::acq_rel));
 }
 
 FULCRUM_DEVICE uint64_t atom_global_min_u64(GlobalAddress<uint64_t> address, uint64_t value) {
