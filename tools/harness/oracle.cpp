@@ -14,7 +14,7 @@ namespace fulcrum::harness {
 CheckpointRecipe recipe_of(const Problem& problem, Data data) {
   CheckpointRecipe recipe;
   recipe.format = problem.format;
-  recipe.scales = scale_draw(data);
+  recipe.scales = problem.edge_scales && data == Data::random ? ScaleDraw::any : scale_draw(data);
   recipe.seed = problem.seed;
   recipe.n = problem.shape.n;
   recipe.k = problem.shape.k;

@@ -29,7 +29,8 @@ struct Problem {
   std::string item;       // gate, up, gate_up, down
 
   CheckpointFormat format = CheckpointFormat::modelopt;
-  bool row_scales = false;  // one f32 factor a row of tokens
+  bool edge_scales = false;  // random data: every scale byte that the format reads, zero and subnormal ones included
+  bool row_scales = false;   // one f32 factor a row of tokens
   bool bias = false;
   bool pair_weights = false;     // routing weights, applied last
   uint32_t token_gap_bytes = 0;  // between rows, a multiple of 16; bytes that nobody may use

@@ -62,7 +62,9 @@ ProblemOnDevice::ProblemOnDevice(const Problem& problem, uint64_t memory_cap_byt
   num_banks_ = banks_for(size_, device_.l2_bytes);
   stream_ = require(cuda_api::create_stream());
   csr_ = build_csr(problem.routing, problem.local());
-  pair_ids_ = DeviceBuffer<int32_t>(csr_.pair_ids, stream_);
+  pair_ids_ = take<int32_t>(problem.routing.num_pairs(), "the routing");
+  require(
+      cuda_api::copy_async(pair_ids_.data(), csr_.pair_ids.data(), csr_.pair_ids.size() * sizeof(int32_t), stream_));
   out_ = take<uint8_t>(out_bytes(problem), "the output");
   std::vector<uint8_t> written(num_rows(problem, problem.output_rows), 0);
   for (uint32_t s = 0; s < csr_.pair_ids.size(); ++s) written[row_of(problem, csr_, problem.output_rows, s)] = 1;
@@ -73,14 +75,15 @@ ProblemOnDevice::~ProblemOnDevice() {
   if (stream_ != nullptr) (void)cuda_api::destroy_stream(stream_);
 }
 
+// One element at least: an engine's buffers are there when a batch leaves them empty, too.
 template <class T>
 DeviceBuffer<T> ProblemOnDevice::take(uint64_t count, const char* what) {
-  const uint64_t bytes = count * sizeof(T);
+  const uint64_t bytes = std::max<uint64_t>(count, 1) * sizeof(T);
   if (taken_bytes_ + bytes > cap_bytes_) {
     throw InputError(fmt::format("{}: {} would take {} more than the {} in use, and {} may be used",
                                  problem_name(problem_), what, gib(bytes), gib(taken_bytes_), gib(cap_bytes_)));
   }
-  DeviceBuffer<T> buffer(count);
+  DeviceBuffer<T> buffer(bytes / sizeof(T));
   taken_bytes_ += bytes;
   return buffer;
 }
