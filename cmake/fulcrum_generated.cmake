@@ -1,5 +1,5 @@
 # What codegen renders for the build itself: the embedded headers (for engines too), and for the tools and tests the
-# tuner's space and the regression set. Everything lands in ${fulcrum_generated_dir}; files that would not change are
+# tuner's space, the list of models and the regression set. Everything lands in ${fulcrum_generated_dir}; files that would not change are
 # left alone, so an edit builds only what it reaches.
 set(fulcrum_generated_dir ${PROJECT_BINARY_DIR}/generated)
 set(fulcrum_render ${Python3_EXECUTABLE} -B ${fulcrum_codegen_dir}/render.py)
@@ -34,6 +34,14 @@ if(FULCRUM_TOOLS)
     DEPENDS describe ${fulcrum_space} ${fulcrum_codegen_files}
     COMMENT "Rendering the tuner's space" VERBATIM)
   add_custom_target(fulcrum_space_header DEPENDS ${fulcrum_generated_dir}/fulcrum_space.hpp)
+
+  set(fulcrum_models ${PROJECT_SOURCE_DIR}/tools/harness/models.tsv)
+  add_custom_command(
+    OUTPUT ${fulcrum_generated_dir}/fulcrum_models.hpp
+    COMMAND ${fulcrum_render} models --models ${fulcrum_models} --out ${fulcrum_generated_dir}
+    DEPENDS ${fulcrum_models} ${fulcrum_codegen_files}
+    COMMENT "Rendering the list of models" VERBATIM)
+  add_custom_target(fulcrum_models_header DEPENDS ${fulcrum_generated_dir}/fulcrum_models.hpp)
 
   add_custom_target(readme
     COMMAND ${fulcrum_render} readme --describe $<TARGET_FILE:describe> --space ${fulcrum_space}

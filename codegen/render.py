@@ -57,6 +57,11 @@ def render_space(args) -> None:
     write(args.out / "fulcrum_space.hpp", template("space.hpp.j2", core=core, space=load_space(args.space, core)))
 
 
+def render_models(args) -> None:
+    """<fulcrum_models.hpp>: the list of models as text, so that the command line tool needs no file beside it."""
+    write(args.out / "fulcrum_models.hpp", template("models.hpp.j2", text=args.models.read_text()))
+
+
 def render_cases(args) -> None:
     """The regression set as a TSV to read, and as the test cases of the device, the emulator and the compile tier."""
     core = Core(args.describe)
@@ -125,6 +130,7 @@ def parse_arguments() -> argparse.Namespace:
         "describe": {"help": "the host tool"},
         "space": {"type": Path, "help": "space.toml"},
         "include": {"type": Path, "help": "the folder that holds fulcrum/"},
+        "models": {"type": Path, "help": "models.tsv"},
         "tables": {"type": Path, "help": "a folder of best-config tables"},
         "table": {"type": Path, "help": "one best-config table"},
         "name": {"help": "of the registry: a C++ identifier"},
@@ -135,6 +141,7 @@ def parse_arguments() -> argparse.Namespace:
     for verb, function, wanted in (
         ("headers", render_headers, "include out"),
         ("space", render_space, "describe space out"),
+        ("models", render_models, "models out"),
         ("cases", render_cases, "describe space tables shards out"),
         ("kernels", render_kernels, "describe table name out"),
         ("readme", render_readme, "describe space readme"),

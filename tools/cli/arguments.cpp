@@ -87,6 +87,26 @@ CLI::Option* add_projection(CLI::App* verb, Projection& projection, const std::s
       words);
 }
 
+CLI::Option* add_model(CLI::App* verb, harness::ModelRequest& model, const std::string& words) {
+  CLI::Option* name = verb->add_option("--model", model.name, words);
+  add_tensor_parallel(verb, model.tensor_parallel)->needs(name);
+  return name;
+}
+
+CLI::Option* add_tensor_parallel(CLI::App* verb, uint32_t& degree) {
+  return verb
+      ->add_option("--tp", degree,
+                   "tensor parallel ranks that share a model's experts: 1, 2, 4 or 8, where a rank's part of the "
+                   "intermediate size is a multiple of 16")
+      ->capture_default_str();
+}
+
+CLI::Option* add_tokens(CLI::App* verb, std::vector<uint32_t>& tokens, const std::string& words) {
+  return verb->add_option("--tokens", tokens, words + ", separated by commas")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 131072));
+}
+
 void add_lever_flags(CLI::App* verb, tuner::Pins& pins) {
   for (int32_t lever = 0; lever < num_levers; ++lever) {
     const LeverInfo& info = lever_infos[lever];

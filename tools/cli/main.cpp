@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
   fulcrum::cli::add_bench(app, exit_code);
   fulcrum::cli::add_routing(app, exit_code);
   fulcrum::cli::add_verify(app, exit_code);
+  fulcrum::cli::add_models(app, exit_code);
   fulcrum::cli::add_space(app, exit_code);
   fulcrum::cli::add_show(app, exit_code);
   fulcrum::cli::add_compile_worker(app, exit_code);

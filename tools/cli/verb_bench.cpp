@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/arguments.hpp"
 #include "cli/run_verb.hpp"
 #include "cli/verb_measure.hpp"
 #include "harness/bench.hpp"
+#include "harness/input_error.hpp"
+#include "tuner/progress.hpp"
 
 namespace fulcrum::cli {
 namespace {
@@ -20,6 +23,8 @@ struct Options {
   std::string table;
   std::string results;  // empty: print only
   std::vector<std::string> cases;
+  SweepRequest sweep;
+  bool resume = false;
   std::string routing;
   std::string dtype;
   int samples = 40;
@@ -30,17 +35,40 @@ std::string number(const std::optional<double>& value, int digits) {
 }
 
 void print_heading() {
-  fmt::print("{:<28} {:<12} {:<5} {:>11} {:>11} {:>9} {:>10} {:>7} {:>8} {:>8} {:>10}\n", "case", "item", "dtype",
+  fmt::print("{:<43} {:<12} {:<5} {:>11} {:>11} {:>9} {:>10} {:>7} {:>8} {:>8} {:>10}\n", "case", "item", "dtype",
              "median us", "best us", "+- us", "floor us", "ratio", "TFLOP/s", "GB/s", "rel error");
 }
 
 void print_record(const Record& record) {
-  fmt::print("{:<28} {:<12} {:<5} {:>11} {:>11} {:>9} {:>10} {:>7} {:>8} {:>8} {:>10}\n",
+  fmt::print("{:<43} {:<12} {:<5} {:>11} {:>11} {:>9} {:>10} {:>7} {:>8} {:>8} {:>10}\n",
              record.workload + " " + record.case_name, record.item, record.dtype, number(record.median_us, 2),
              number(record.best_us, 2), number(record.ci_us, 2), number(record.floor_us, 2), number(record.ratio, 3),
              number(record.tflops, 1), number(record.gbps, 0),
              record.rel_error ? fmt::format("{:.2e}", *record.rel_error) : "-");
   (void)std::fflush(stdout);
+}
+
+// A cell that is left out costs a line on stderr, and what was measured stays.
+int run_sweep(const BenchRequest& request, const Report& report) {
+  if (sweep_problems(request.sweep, request.routing, request.dtype).empty()) throw InputError("there is no such model");
+  tuner::watch_interrupts();
+  std::optional<tuner::Progress> progress;
+  SweepEvents events;
+  events.before = [&](size_t done, size_t total, const Problem& next) {
+    if (!progress) progress.emplace("models", total);
+    progress->update(done, next.case_name + " " + next.item);
+    return !tuner::interrupted();
+  };
+  events.left_out = [&](const Problem& problem, const std::string& why) {
+    progress->clear();
+    fmt::print(stderr, "left out: {}: {}\n", problem_name(problem), why);
+  };
+  const size_t num_wrong = bench_models(request, events, [&](const Record& record) {
+    progress->clear();
+    report(record);
+  });
+  if (tuner::interrupted()) return 130;
+  return num_wrong == 0 ? 0 : 2;
 }
 
 // The GPU's architecture; without a GPU that of the machines on record.
@@ -68,6 +96,9 @@ int run(const Options& options) {
     if (!options.dtype.empty()) request.dtype = options.dtype == "bf16" ? DType::bf16 : DType::f16;
     if (!options.table.empty()) request.table = read_table(options.table);
     request.samples = options.samples;
+    request.sweep = options.sweep;
+    request.resume = options.resume;
+    if (options.what == "models") return run_sweep(request, report);
     bench_workload(request, report);
   }
   return 0;
@@ -79,22 +110,39 @@ void add_bench(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand("bench", "Measures one question and appends its record");
   verb->group("");  // hidden
   const auto options = std::make_shared<Options>();
-  verb->add_option("what", options->what, "prefill, decode, repack or jit")
+  verb->add_option("what", options->what, "prefill, decode, models, repack or jit")
       ->required()
-      ->check(CLI::IsMember({"prefill", "decode", "repack", "jit"}));
+      ->check(CLI::IsMember({"prefill", "decode", "models", "repack", "jit"}));
   verb->add_option("--table", options->table, "Configs of this table; without one the built-in default")
       ->check(CLI::ExistingFile);
   verb->add_option("--results", options->results,
                    "the file to append to, bench/results/<gpu>.tsv; without one only print");
-  verb->add_option("--cases", options->cases, "cases of the workload, separated by commas; all when left out")
-      ->delimiter(',');
+  CLI::Option* cases =
+      verb->add_option("--cases", options->cases, "cases of the workload, separated by commas; all when left out")
+          ->delimiter(',');
+  SweepRequest& sweep = options->sweep;
+  const std::vector<CLI::Option*> of_models = {
+      verb->add_option("--only", sweep.only, "these models, separated by commas; all when left out")->delimiter(','),
+      add_tensor_parallel(verb, sweep.tensor_parallel),
+      add_tokens(verb, sweep.tokens, "token counts of models, 64 and 2048 by default"),
+      verb->add_flag("--resume", options->resume, "leave out models that --results has with the same Config"),
+  };
+  for (CLI::Option* option : of_models) option->group("Of models")->excludes(cases);
   verb->add_option("--routing", options->routing, "another routing than the workload's own");
   verb->add_option("--dtype", options->dtype, "f16 or bf16; the workload's own when left out")
       ->check(CLI::IsMember({"f16", "bf16"}));
   verb->add_option("--samples", options->samples, "samples of each figure")
       ->check(CLI::Range(3, 10000))
       ->capture_default_str();
-  verb->callback([options, &exit_code] { exit_code = run_verb("bench", [&] { return run(*options); }); });
+  verb->callback([options, of_models, cases, &exit_code] {
+    exit_code = run_verb("bench", [&] {
+      const bool sweeps = options->what == "models";
+      for (const CLI::Option* option : of_models)
+        if (!sweeps && option->count() > 0) throw InputError(option->get_name() + " belongs to `bench models`");
+      if (sweeps && cases->count() > 0) throw InputError("--cases belongs to `bench prefill` and `bench decode`");
+      return run(*options);
+    });
+  });
 }
 
 }  // namespace fulcrum::cli

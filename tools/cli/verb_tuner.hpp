@@ -1,4 +1,4 @@
-// The verbs of the tuner: tune, space, show, and the hidden one that compile workers run.
+// The verbs of the tuner: tune, models, space, show, and the hidden one that compile workers run.
 //
 // Called by main. Invariant: as the other verbs, each adds itself to `app` and sets exit_code when the user calls it;
 // see run_verb.hpp for the codes.
@@ -9,6 +9,7 @@
 namespace fulcrum::cli {
 
 void add_tune(CLI::App& app, int& exit_code);
+void add_models(CLI::App& app, int& exit_code);
 void add_space(CLI::App& app, int& exit_code);
 void add_show(CLI::App& app, int& exit_code);
 void add_compile_worker(CLI::App& app, int& exit_code);

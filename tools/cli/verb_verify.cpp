@@ -1,4 +1,5 @@
-// `fulcrum verify`: every row of a table, or one Config, against the oracle on this GPU or on the emulator.
+// `fulcrum verify`: every row of a table, one Config, or the GEMMs of a model, against the oracle on this GPU; Configs
+// on the emulator too.
 //
 // Called by main through add_verify(). Invariant: a line a check is printed as it ends; one failure makes the exit code
 // 2, and the rest still runs.
@@ -7,12 +8,14 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "cli/arguments.hpp"
 #include "cli/run_verb.hpp"
 #include "cli/verb_measure.hpp"
 #include "harness/check.hpp"
@@ -31,6 +34,7 @@ using namespace fulcrum::harness;
 struct Options {
   std::string table;
   std::string config;
+  ModelRequest model;  // no name: none
   std::string dtype = "both";
   bool emulate = false;
   bool json = false;
@@ -191,6 +195,23 @@ void check_config(Verifier& verifier, const Config& config, const std::string& d
   }
 }
 
+// The model's GEMMs with one Config, or each with the built-in default of its kind.
+void check_model(Verifier& verifier, const Options& options) {
+  const Arch arch = current_device().arch;
+  std::optional<Config> given;
+  if (!options.config.empty()) {
+    given = read_config(options.config);
+    (void)legal_kinds(*given, arch, options.dtype);  // refuses what no kind can run
+  }
+  for (const DType type : {DType::f16, DType::bf16}) {
+    if (options.dtype != "both" && options.dtype != value_name(type)) continue;
+    for (const Problem& problem : model_problems(options.model, {}, type)) {
+      const Config config = given ? *given : default_config(kernel_kind(problem.shape));
+      if (illegal_reason(config, arch, problem.shape) == nullptr) verifier.check_problem(problem, config);
+    }
+  }
+}
+
 Table read_usable_table(const std::string& path) {
   Table table = read_table(path);
   if (table.rows().empty()) throw InputError(path + " has no rows that this build can use");
@@ -225,6 +246,7 @@ int run_emulated(const Options& options) {
   size_t finished = 0;
   tuner::watch_interrupts();
   (void)tuner::emulate_all(jobs, workers, 0, [&](size_t index, const tuner::CompileOutcome& outcome) {
+    progress.clear();
     outcomes.add({small_name(jobs[index].kind, "tiny"), config_text(jobs[index].config), outcome.why, 0});
     progress.update(++finished);
     return true;
@@ -234,10 +256,15 @@ int run_emulated(const Options& options) {
 }
 
 int run(const Options& options) {
-  if (options.table.empty() == options.config.empty()) throw InputError("give a table, or --config and a Config");
+  const bool has_model = !options.model.name.empty();
+  if (!has_model && options.table.empty() == options.config.empty())
+    throw InputError("give a table, --config and a Config, or --model and a name");
+  if (has_model) (void)model_problems(options.model);  // a name or degree that cannot be, before the GPU is asked
   if (options.emulate) return run_emulated(options);
   Verifier verifier(options.json);
-  if (!options.config.empty()) {
+  if (has_model) {
+    check_model(verifier, options);
+  } else if (!options.config.empty()) {
     check_config(verifier, read_config(options.config), options.dtype);
   } else {
     const Table table = read_usable_table(options.table);
@@ -249,14 +276,19 @@ int run(const Options& options) {
 }  // namespace
 
 void add_verify(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand("verify", "Runs every row of a table, or one Config, against the oracle");
+  CLI::App* verb = app.add_subcommand("verify", "Runs a table's rows, a Config or a model against the oracle");
   const auto options = std::make_shared<Options>();
-  verb->add_option("table", options->table, "a table")->check(CLI::ExistingFile);
+  CLI::Option* table = verb->add_option("table", options->table, "a table")->check(CLI::ExistingFile);
   verb->add_option("--config", options->config, "a Config, as in tile_n=128,stages=4; levers not named are absent");
-  verb->add_option("--dtype", options->dtype, "f16, bf16 or both, with --config")
+  CLI::Option* model = add_model(
+      verb, options->model, "the GEMMs of a model of `fulcrum models`, at full size, with --config or the default");
+  model->excludes(table);
+  add_tokens(verb, options->model.tokens, "token counts of the model, 64 and 2048 by default")->needs(model);
+  verb->add_option("--dtype", options->dtype, "f16, bf16 or both, with --config or --model")
       ->check(CLI::IsMember({"f16", "bf16", "both"}))
       ->capture_default_str();
-  verb->add_flag("--emulate", options->emulate, "run the kernels on the CPU emulator, on tiny shapes; needs no GPU");
+  verb->add_flag("--emulate", options->emulate, "run the kernels on the CPU emulator, on tiny shapes; needs no GPU")
+      ->excludes(model);
   verb->add_flag("--json", options->json, "print JSON");
   verb->footer("Exit code: 0 all passed, 2 something differs from the oracle, 3 no GPU, 1 anything else.");
   verb->callback([options, &exit_code] { exit_code = run_verb("verify", [&] { return run(*options); }); });

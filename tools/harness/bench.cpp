@@ -26,14 +26,14 @@ struct Item {
   std::string name;
 };
 
-// Roofs of this call; those of decode are read with the item's exact bytes, which are too few to hide a start.
+// Roofs of this call; but for prefill they are read with the item's exact bytes, which can be too few to hide a start.
 class BenchRoofs {
  public:
   BenchRoofs(const Problem& problem, const std::vector<Record>& history) : history_(history) {
     RoofMeter meter;
     large_gbps_ = meter.read().gbps();
     matrix_tflops_ = meter.matrix().tflops;
-    exact_ = problem.workload == "decode";
+    exact_ = problem.workload != "prefill";
   }
 
   void fill(Record& record, uint64_t weight_bytes) const {
@@ -197,6 +197,37 @@ void bench_workload(const BenchRequest& request, const Report& report) {
     }
     bench_layer(problems[i], problems[i + 1], request, roofs, report);
   }
+}
+
+size_t bench_models(const BenchRequest& request, const SweepEvents& events, const Report& report) {
+  const std::vector<Problem> problems = sweep_problems(request.sweep, request.routing, request.dtype);
+  const Device device = current_device();
+  const BenchRoofs roofs(problems.front(), request.history);
+  size_t num_wrong = 0;
+  for (size_t i = 0; i < problems.size(); ++i) {
+    const Problem& problem = problems[i];
+    if (!events.before(i, problems.size(), problem)) break;
+    const Config config = config_for(request, problem, device);
+    Record key = record_of(problem, problem.item);
+    key.config = config_text(config);
+    if (request.resume && is_recorded(request.history, key)) continue;
+    const uint64_t needed = ProblemOnDevice::bytes_needed(problem, 1, device.l2_bytes);
+    const uint64_t free_bytes = require(cuda_api::free_memory());
+    if (needed > free_bytes / 10 * 9) {
+      events.left_out(problem, fmt::format("it needs {} MiB, and {} MiB are free", needed >> 20, free_bytes >> 20));
+      continue;
+    }
+    try {
+      ProblemOnDevice memory(problem);
+      report(measure_item(memory, problem.item, config, request, roofs));
+    } catch (const DeviceError&) {
+      throw;  // nothing after it could be trusted
+    } catch (const std::exception& error) {
+      ++num_wrong;
+      events.left_out(problem, error.what());
+    }
+  }
+  return num_wrong;
 }
 
 void bench_repack(int samples, const Report& report) {

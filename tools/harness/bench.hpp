@@ -10,13 +10,16 @@
 #include <vector>
 
 #include "harness/measure.hpp"
+#include "harness/models.hpp"
 #include "harness/record.hpp"
 
 namespace fulcrum::harness {
 
 struct BenchRequest {
-  std::string workload;            // prefill or decode
+  std::string workload;            // prefill, decode or models
   std::vector<std::string> cases;  // empty: all
+  SweepRequest sweep;              // models, in place of cases
+  bool resume = false;             // models: leave out what `history` has with the same Config
   std::string routing;             // empty: the workload's own
   std::optional<DType> dtype;      // empty: the workload's own
   std::optional<Table> table;      // none: the built-in default everywhere
@@ -29,6 +32,16 @@ using Report = std::function<void(const Record&)>;
 
 // gate_up, down and two_gemms of every case; prefill also gate, up and down as probed ("down_probed").
 void bench_workload(const BenchRequest& request, const Report& report);
+
+// What a sweep tells its caller.
+struct SweepEvents {
+  std::function<bool(size_t done, size_t total, const Problem& next)> before;    // false ends the sweep
+  std::function<void(const Problem& problem, const std::string& why)> left_out;  // not measured
+};
+
+// The first GEMM and down of every model, each alone on the GPU while it is measured. A cell that needs more memory
+// than there is, or has no right kernel, is left out and the sweep goes on. Returns how many had no right kernel.
+size_t bench_models(const BenchRequest& request, const SweepEvents& events, const Report& report);
 
 // Packing on the GPU, both directions, for the weights of both workloads.
 void bench_repack(int samples, const Report& report);

@@ -1,4 +1,4 @@
-// Problems of the two reference workloads, and their sizes.
+// Problems of a layer, of the two reference workloads, and their sizes.
 //
 // Called by the verbs, the tuner, bench and the tests. Invariant: see problem.hpp.
 #include "harness/problem.hpp"
@@ -35,14 +35,13 @@ uint32_t case_tokens(const Workload& workload, std::string_view name) {
 }
 
 // A problem of the workload but for n, k, the projection and the item's name.
-Problem base_problem(const Workload& workload, std::string_view case_name, std::string_view routing,
+Problem base_problem(const Workload& workload, std::string_view case_name, uint32_t tokens, std::string_view routing,
                      std::optional<DType> dtype) {
   RoutingSpec spec;
   spec.kind = workload.routing;
   if (!routing.empty()) spec = parse_routing_spec(routing);
-  const RoutingSize size{case_tokens(workload, case_name), workload.experts, workload.top_k};
   Problem problem;
-  problem.routing = make_routing(spec, size);
+  problem.routing = make_routing(spec, {tokens, workload.experts, workload.top_k});
   problem.shape.experts = workload.experts;
   problem.shape.local_experts = workload.local.count;
   problem.shape.first_expert = workload.local.first;
@@ -53,6 +52,7 @@ Problem base_problem(const Workload& workload, std::string_view case_name, std::
   const bool prefill = workload.name == "prefill";
   problem.format = prefill ? CheckpointFormat::block36 : CheckpointFormat::modelopt;
   problem.row_scales = prefill;
+  problem.bias = workload.bias;
   return problem;
 }
 
@@ -95,6 +95,17 @@ uint64_t num_rows(const Problem& problem, RowOrder order) {
   }
 }
 
+std::vector<Problem> layer_problems(const Workload& workload, std::string_view case_name, uint32_t tokens,
+                                    std::string_view routing, std::optional<DType> dtype) {
+  const Problem base = base_problem(workload, case_name, tokens, routing, dtype);
+  const uint32_t inner = workload.intermediate, outer = workload.hidden;
+  const Problem first = workload.gated ? projection_of(base, "gate_up", Projection::gate_up, 2 * inner, outer)
+                                       : projection_of(base, "up", Projection::plain, inner, outer);
+  Problem down = projection_of(base, "down", Projection::down, outer, inner);
+  down.row_scales = false;  // the first one's outputs have none
+  return {first, down};
+}
+
 std::vector<Problem> workload_problems(std::string_view workload_name, const std::vector<std::string>& cases,
                                        std::string_view routing, std::optional<DType> dtype) {
   const Workload& workload = workload_called(workload_name);
@@ -103,10 +114,8 @@ std::vector<Problem> workload_problems(std::string_view workload_name, const std
     for (const WorkloadCase& each : workload.cases) names.emplace_back(each.name);
   std::vector<Problem> problems;
   for (const std::string& name : names) {
-    const Problem base = base_problem(workload, name, routing, dtype);
-    problems.push_back(projection_of(base, "gate_up", Projection::gate_up, 2 * workload.intermediate, workload.hidden));
-    problems.push_back(projection_of(base, "down", Projection::down, workload.hidden, workload.intermediate));
-    problems.back().row_scales = false;  // gate_up's outputs have none
+    for (Problem& problem : layer_problems(workload, name, case_tokens(workload, name), routing, dtype))
+      problems.push_back(std::move(problem));
   }
   return problems;
 }
@@ -123,7 +132,7 @@ std::vector<Problem> tuned_problems(std::string_view workload, const std::vector
 
 std::vector<Problem> probe_problems(uint32_t tokens, std::string_view routing, std::optional<DType> dtype) {
   const Workload& workload = workload_called("prefill");
-  const Problem base = base_problem(workload, std::to_string(tokens), routing, dtype);
+  const Problem base = base_problem(workload, std::to_string(tokens), tokens, routing, dtype);
   return {projection_of(base, "gate", Projection::plain, workload.intermediate, workload.hidden),
           projection_of(base, "up", Projection::plain, workload.intermediate, workload.hidden),
           projection_of(base, "down", Projection::down, workload.hidden, workload.intermediate)};

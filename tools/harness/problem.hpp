@@ -19,13 +19,15 @@
 
 namespace fulcrum::harness {
 
+struct Workload;
+
 struct Problem {
   Shape shape;
   Routing routing;
   RowOrder input_rows = RowOrder::token;
   RowOrder output_rows = RowOrder::pair;
-  std::string workload;   // prefill, decode, or the user's own
-  std::string case_name;  // 512, 2048, 4096, K0 ... K7
+  std::string workload;   // prefill, decode, models, or the user's own
+  std::string case_name;  // 512, 2048, 4096, K0 ... K7, or a model's name and tokens
   std::string item;       // gate, up, gate_up, down
 
   CheckpointFormat format = CheckpointFormat::modelopt;
@@ -56,9 +58,14 @@ double floor_us(const ProblemSize& size, double read_gbps, double matrix_tflops)
 // Rows that `tokens` and `out` have in a row order: tokens, pairs, or local pairs.
 uint64_t num_rows(const Problem& problem, RowOrder order);
 
-// The two GEMMs of a layer for every case: gate_up with SiLU (token rows gathered, scaled where the workload says so)
-// and down (pair-major, rows as gate_up leaves them). `cases` empty: all of the workload; a prefill case may be any
-// token count. `routing` empty: the workload's own; likewise `dtype`. Throws InputError for a name that is not known.
+// The two GEMMs of a layer on one batch: gate_up with SiLU, or `up` where there is no gate (token rows gathered, scaled
+// where the workload says so), and down (pair-major, rows as the first leaves them). `routing` empty: the workload's
+// own; likewise `dtype`. Throws InputError for a routing that cannot be.
+std::vector<Problem> layer_problems(const Workload& workload, std::string_view case_name, uint32_t tokens,
+                                    std::string_view routing = {}, std::optional<DType> dtype = {});
+
+// layer_problems() for every case. `cases` empty: all of the workload; a prefill case may be any token count. Throws
+// InputError for a name that is not known.
 std::vector<Problem> workload_problems(std::string_view workload, const std::vector<std::string>& cases,
                                        std::string_view routing = {}, std::optional<DType> dtype = {});
 

@@ -5,12 +5,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <sstream>
+#include <tuple>
 #include <variant>
 
 #include "harness/input_error.hpp"
@@ -141,6 +143,14 @@ std::vector<Record> read_records(const std::string& path) {
     }
   }
   return records;
+}
+
+bool is_recorded(const std::vector<Record>& history, const Record& key) {
+  const auto identity = [](const Record& record) {
+    return std::tie(record.workload, record.case_name, record.routing, record.item, record.dtype, record.config);
+  };
+  return std::any_of(history.begin(), history.end(),
+                     [&](const Record& record) { return identity(record) == identity(key); });
 }
 
 void append_records(const std::string& path, const std::vector<Record>& records) {

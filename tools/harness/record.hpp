@@ -13,7 +13,7 @@
 namespace fulcrum::harness {
 
 struct Record {
-  std::string workload;   // prefill, decode, repack, jit ...
+  std::string workload;   // prefill, decode, models, repack, jit ...
   std::string case_name;  // 512, K0, or a shape
   std::string routing;
   std::string item;    // gate, up, down, gate_up, two_gemms ...
@@ -40,6 +40,9 @@ Record parse_record(const std::string& line, const std::string& where);
 
 // All records of a file; none when there is no such file. Throws InputError.
 std::vector<Record> read_records(const std::string& path);
+
+// Does the history hold a figure of this key (workload, case, routing, item, dtype) with the same Config?
+bool is_recorded(const std::vector<Record>& history, const Record& key);
 
 // Appends to the file, which is made with its header when it does not exist; its folder must. Throws InputError.
 void append_records(const std::string& path, const std::vector<Record>& records);

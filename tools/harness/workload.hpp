@@ -30,6 +30,8 @@ struct Workload {
   DType dtype;
   RoutingKind routing;
   std::span<const WorkloadCase> cases;
+  bool gated = true;  // else the first GEMM is `up` alone
+  bool bias = false;
 };
 
 inline constexpr std::array prefill_cases{WorkloadCase{"512", 512}, WorkloadCase{"2048", 2048},

@@ -1,4 +1,4 @@
-// Cells of workloads and of a user's shape. Invariant: see cell.hpp.
+// Cells of workloads, of a user's shape and of a model. Invariant: see cell.hpp.
 #include "tuner/cell.hpp"
 
 #include <fmt/format.h>
@@ -29,6 +29,18 @@ std::vector<harness::Problem> own_problems(const OwnShape& own, const std::strin
   return problems;
 }
 
+std::vector<harness::Problem> problems_of(const CellRequest& request) {
+  if (request.own) return own_problems(*request.own, request.routing, request.dtype.value_or(DType::f16));
+  if (request.model) return harness::model_problems(*request.model, request.routing, request.dtype);
+  std::vector<harness::Problem> problems;
+  for (const std::string& workload : request.workloads) {
+    for (harness::Problem& problem : harness::tuned_problems(workload, request.cases, request.routing, request.dtype)) {
+      problems.push_back(std::move(problem));
+    }
+  }
+  return problems;
+}
+
 void check_shape(const harness::Problem& problem) {
   // the default Config is legal everywhere, so what is refused is the shape
   const Config base = default_config(kernel_kind(problem.shape));
@@ -40,22 +52,10 @@ void check_shape(const harness::Problem& problem) {
 
 }  // namespace
 
-std::vector<Cell> make_cells(const std::vector<std::string>& workloads, const std::vector<std::string>& cases,
-                             const std::string& routing, std::optional<DType> dtype,
-                             const std::optional<OwnShape>& own) {
-  std::vector<harness::Problem> problems;
-  if (own) {
-    problems = own_problems(*own, routing, dtype.value_or(DType::f16));
-  } else {
-    for (const std::string& workload : workloads) {
-      for (harness::Problem& problem : harness::tuned_problems(workload, cases, routing, dtype)) {
-        problems.push_back(std::move(problem));
-      }
-    }
-  }
+std::vector<Cell> make_cells(const CellRequest& request) {
   std::vector<Cell> cells;
   std::vector<std::string> shapes;
-  for (harness::Problem& problem : problems) {
+  for (harness::Problem& problem : problems_of(request)) {
     check_shape(problem);
     Cell cell;
     cell.size = harness::problem_size(problem);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/models.hpp"
 #include "harness/problem.hpp"
 #include "tuner/candidates.hpp"
 #include "tuner/statistics.hpp"
@@ -24,6 +25,16 @@ struct OwnShape {
   uint32_t experts = 0, local_experts = 0, first_expert = 0, top_k = 0;
   std::vector<uint32_t> tokens;
   Projection projection = Projection::plain;
+};
+
+// What is tuned: named workloads, or in their place a shape of the user's own or a model.
+struct CellRequest {
+  std::vector<std::string> workloads = {"prefill", "decode"};
+  std::vector<std::string> cases;  // empty: all of the workload
+  std::string routing;             // empty: the workload's own; uniform for a shape or a model
+  std::optional<DType> dtype;      // empty: the workload's own; f16 for a shape, bf16 for a model
+  std::optional<OwnShape> own;
+  std::optional<harness::ModelRequest> model;
 };
 
 // A Config that was timed or modelled: what the summary of levers is made of.
@@ -65,10 +76,8 @@ struct Cell {
   Config base() const { return default_config(kind()); }
 };
 
-// The cells of the named workloads, or of the user's own shape. Throws InputError.
-std::vector<Cell> make_cells(const std::vector<std::string>& workloads, const std::vector<std::string>& cases,
-                             const std::string& routing, std::optional<DType> dtype,
-                             const std::optional<OwnShape>& own);
+// Throws InputError.
+std::vector<Cell> make_cells(const CellRequest& request);
 
 size_t num_groups(const std::vector<Cell>& cells);
 

@@ -40,7 +40,9 @@ Progress::Progress(std::string title, uint64_t total, double seconds)
       terminal_(::isatty(STDERR_FILENO) == 1),
       begin_(std::chrono::steady_clock::now()) {}
 
-Progress::~Progress() {
+Progress::~Progress() { clear(); }
+
+void Progress::clear() {
   if (drawn_ && terminal_) fmt::print(stderr, "\r\x1b[K");
 }
 

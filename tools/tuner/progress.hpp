@@ -26,6 +26,7 @@ class Progress {
 
   // `done` of the total; `note` is a few words on what is being done.
   void update(uint64_t done, const std::string& note = "");
+  void clear();  // before something else is printed
   void grow(uint64_t more) { total_ += more; }
   double seconds() const;  // since the start
 

@@ -208,7 +208,7 @@ int tune(const TuneOptions& options) {
   run.begin_s = steady_seconds();
   watch_interrupts();
   if (!options.records.empty()) harness::append_records(options.records, {});  // better refused now than at the end
-  run.cells = make_cells(options.workloads, options.cases, options.routing, options.dtype, options.own);
+  run.cells = make_cells(options.cells);
   const Table earlier = load_earlier(options.out);
   find_target(run);
   set_defaults(run);

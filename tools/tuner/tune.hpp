@@ -17,13 +17,9 @@
 namespace fulcrum::tuner {
 
 struct TuneOptions {
-  std::vector<std::string> workloads = {"prefill", "decode"};
-  std::vector<std::string> cases;  // empty: all of the workload
-  std::string routing;             // empty: the workload's own
-  std::optional<DType> dtype;      // empty: the workload's own
-  std::optional<OwnShape> own;     // the user's shape, in place of the workloads
-  std::optional<Arch> arch;        // empty: the GPU's, or 90 without one
-  double budget_s = 0;             // wall clock; 0: 240 with a GPU, 60 without
+  CellRequest cells;
+  std::optional<Arch> arch;  // empty: the GPU's, or 90 without one
+  double budget_s = 0;       // wall clock; 0: 240 with a GPU, 60 without
   std::string out = "table.tsv";
   std::string records;  // bench/results/<gpu>.tsv; empty: none are written
   std::string journal;  // empty: `out` + ".journal"
