@@ -2,17 +2,20 @@
 """Renders the table of measured results in README.md from bench/results/*.tsv, between the markers `results`.
 
 Run by hand after a bench; `--check` (the ctest lint.results) fails when README.md is not what the records give. The last
-line of a (workload, case, routing, item, dtype) is the present figure. Only figures of whole layers are shown.
+line of a (workload, case, routing, item, dtype) is the present figure. Shown are figures of whole layers, and the sweep
+over models in short.
 """
 
 import argparse
 import csv
 import pathlib
+import statistics
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 ITEM = "two_gemms"
+MODELS = "models"
 
 
 def present_records(path):
@@ -37,7 +40,24 @@ def render(folder):
                        f"{float(r['tflops']):.0f}", f"{float(r['gbps']):.0f}")
             cells = (path.stem, r["workload"], r["case"], r["routing"], r["dtype"], *figures)
             lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *render_models(folder)])
+
+
+def render_models(folder):
+    """The sweep over models: a line for each token count, over all its GEMMs."""
+    lines = [
+        "| GPU | tokens | GEMMs of models | floor / time, geometric mean | least | most |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for path in sorted(folder.glob("*.tsv")):
+        ratios = {}
+        for r in present_records(path):
+            if r["workload"] == MODELS:
+                ratios.setdefault(int(r["case"].split()[-1]), []).append(float(r["ratio"]))
+        for tokens, own in sorted(ratios.items()):
+            mean = statistics.geometric_mean(own)
+            lines.append(f"| {path.stem} | {tokens} | {len(own)} | {mean:.2f} | {min(own):.2f} | {max(own):.2f} |")
+    return lines
 
 
 def main():

@@ -14,7 +14,11 @@ OLDEST_CC = 80
 
 def regression_set(core: Core, space: dict[str, dict[str, list[str]]], tables: list[Kernel]) -> list[Kernel]:
     """The distinct kernels of the set, defaults first. A table's row that became illegal is in it: its test fails."""
-    known = [parse_config_text(kind["default"]) | {KIND: name} for name, kind in core.kinds.items()]
+    known = [
+        parse_config_text(text) | {KIND: name}
+        for name, kind in core.kinds.items()
+        for text in dict.fromkeys(kind["defaults"].values())
+    ]
     listed = dict.fromkeys(tables)
     known += [parse_config_text(kernel.text) | {KIND: kernel.kind} for kernel in tables]
     chosen = []
@@ -51,13 +55,13 @@ def emulator_set(core: Core, variants: list[Kernel], num_shards: int) -> list[li
 
 def compile_set(core: Core, variants: list[Kernel], num_shards: int) -> list[list[tuple[Kernel, int]]]:
     """Shards of (kernel, compute capability): the whole set for the widest and the oldest architecture, as far as it is
-    legal there, and the defaults for all others."""
+    legal there, and its defaults for every other."""
     jobs = []
     kernels = device_code(core, variants)
-    defaults = {kind["default"] for kind in core.kinds.values()}
     for cc in core.archs:
+        defaults = {(name, kind["defaults"][str(cc)]) for name, kind in core.kinds.items()}
         verdicts = core.check([(cc, kernel.kind, kernel.text) for kernel in kernels])
         for kernel, verdict in zip(kernels, verdicts):
-            if not verdict.reason and (cc in (WIDEST_CC, OLDEST_CC) or kernel.text in defaults):
+            if not verdict.reason and (cc in (WIDEST_CC, OLDEST_CC) or (kernel.kind, kernel.text) in defaults):
                 jobs.append((kernel, cc))
     return [jobs[shard::num_shards] for shard in range(num_shards)]

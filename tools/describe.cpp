@@ -74,7 +74,7 @@ std::vector<KernelKind> all_kinds() {
       for (int32_t activation = 0; activation < fulcrum::value_names(fulcrum::Activation{}).count; ++activation) {
         const KernelKind kind{fulcrum::DType(dtype), gate_up, fulcrum::Activation(activation)};
         const fulcrum::Arch first{fulcrum::supported_archs[0]};
-        if (illegal_reason(fulcrum::default_config(kind), first, kind) == nullptr) kinds.push_back(kind);
+        if (illegal_reason(fulcrum::default_config(kind, first), first, kind) == nullptr) kinds.push_back(kind);
       }
     }
   }
@@ -102,9 +102,14 @@ void print_kinds() {
   const char* comma = "";
   for (const KernelKind kind : all_kinds()) {
     std::printf(
-        "%s\n    {\"name\": \"%s\", \"dtype\": \"%s\", \"gate_up\": %s, \"activation\": \"%s\", \"default\": \"%s\"}",
-        comma, kind_text(kind).c_str(), value_name(kind.dtype), kind.gate_up ? "true" : "false",
-        value_name(kind.activation), config_text(fulcrum::default_config(kind)).c_str());
+        "%s\n    {\"name\": \"%s\", \"dtype\": \"%s\", \"gate_up\": %s, \"activation\": \"%s\", \"defaults\": {", comma,
+        kind_text(kind).c_str(), value_name(kind.dtype), kind.gate_up ? "true" : "false", value_name(kind.activation));
+    const char* inner = "";
+    for (const int cc : fulcrum::supported_archs) {
+      std::printf("%s\"%d\": \"%s\"", inner, cc, config_text(fulcrum::default_config(kind, fulcrum::Arch{cc})).c_str());
+      inner = ", ";
+    }
+    std::printf("}}");
     comma = ",";
   }
   std::printf("\n  ],\n");

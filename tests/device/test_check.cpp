@@ -24,7 +24,7 @@ constexpr KernelKind gate_up{DType::bf16, true, Activation::none};
 constexpr KernelKind silu{DType::f16, true, Activation::silu};
 
 Kernel default_kernel(const KernelKind& kind) {
-  return compile_kernel(default_config(kind), kind, current_device().arch).kernel;
+  return compile_kernel(default_config(kind, current_device().arch), kind, current_device().arch).kernel;
 }
 
 std::vector<uint8_t> bytes_of_out(const ProblemOnDevice& problem) {

@@ -202,7 +202,7 @@ Plan plan_of(const Config& config) {
 }
 
 Config ticket_config() {
-  Config config = default_config(kernel_kind(shape));
+  Config config = default_config(kernel_kind(shape), this_arch());
   config.tile_queue = TileQueue::ticket;
   config.grid_extent = GridExtent::bound;  // more blocks than fit at once, and more than there are items
   return config;
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_SUITE(device_launch, *boost::unit_test::precondition(NeedsGpu())
 BOOST_AUTO_TEST_CASE(results_are_exact_and_stay_inside) {
   const RoutingPlan routing = routing_plan(this_arch());
   for (const GridExtent extent : {GridExtent::persistent, GridExtent::bound, GridExtent::active}) {
-    Config config = default_config(kernel_kind(shape));
+    Config config = default_config(kernel_kind(shape), this_arch());
     config.grid_extent = extent;
     Batch batch(plan_of(config), routing);
     batch.load(static_cast<uint32_t>(extent));
@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(replays_give_the_same_bits) {
 }
 
 BOOST_AUTO_TEST_CASE(an_error_of_somebody_else_is_reported_as_theirs) {
-  Batch batch(plan_of(default_config(kernel_kind(shape))), routing_plan(this_arch()));
+  Batch batch(plan_of(default_config(kernel_kind(shape), this_arch())), routing_plan(this_arch()));
   batch.load(1);
   (void)cudaMemcpy(nullptr, nullptr, 1, static_cast<cudaMemcpyKind>(99));
   const Status status = batch.enqueue();
@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(an_error_of_somebody_else_is_reported_as_theirs) {
 BOOST_AUTO_TEST_CASE(a_kernel_of_another_architecture_is_refused_with_both_names) {
   const Arch here = this_arch();
   const Arch other{here.cc == 80 ? 90 : 80};
-  const Config config = default_config(kernel_kind(shape));
+  const Config config = default_config(kernel_kind(shape), this_arch());
   Kernel kernel = describe_kernel(config, kernel_kind(shape), other);  // make_plan refuses before it loads the code
   const std::string words = message(make_plan(kernel, shape, layout_of(config), num_tokens).status());
   BOOST_TEST(words.find(arch_name(other)) != std::string::npos, words);
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(a_kernel_of_another_architecture_is_refused_with_both_names
 }
 
 BOOST_AUTO_TEST_CASE(the_current_device_is_restored) {
-  const Plan plan = plan_of(default_config(kernel_kind(shape)));
+  const Plan plan = plan_of(default_config(kernel_kind(shape), this_arch()));
   Batch batch(plan, routing_plan(this_arch()));
   batch.load(1);
   const int last = *cuda_api::num_devices() - 1;  // the same device where there is only one
@@ -301,7 +301,7 @@ BOOST_AUTO_TEST_CASE(the_current_device_is_restored) {
 }
 
 BOOST_AUTO_TEST_CASE(a_plan_knows_what_the_loader_knows) {
-  const Plan plan = plan_of(default_config(kernel_kind(shape)));
+  const Plan plan = plan_of(default_config(kernel_kind(shape), this_arch()));
   const jit::Cubin cubin = jit::compile_cubin(plan.kernel.config, kernel_kind(shape), this_arch(), jit_options());
   BOOST_TEST(plan.kernel.registers == cubin.info.registers);  // of the cubin, and of the loaded code
   BOOST_TEST(plan.kernel.spill_bytes == cubin.info.stack_bytes);

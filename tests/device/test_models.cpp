@@ -36,7 +36,9 @@ const Kernel& default_kernel(const KernelKind& kind) {
   const auto key = std::make_tuple(kind.dtype, kind.gate_up, kind.activation);
   auto place = compiled.find(key);
   if (place == compiled.end())
-    place = compiled.emplace(key, compile_kernel(default_config(kind), kind, current_device().arch)).first;
+    place =
+        compiled.emplace(key, compile_kernel(default_config(kind, current_device().arch), kind, current_device().arch))
+            .first;
   return place->second.kernel;
 }
 

@@ -22,7 +22,7 @@ void check_default(const Problem& problem) {
     return;
   }
   const KernelKind kind = kernel_kind(problem.shape);
-  CompiledKernel compiled = compile_kernel(default_config(kind), kind, device.arch);
+  CompiledKernel compiled = compile_kernel(default_config(kind, device.arch), kind, device.arch);
   ProblemOnDevice memory(problem);
   const CheckResult result = check(memory, compiled.kernel);
   BOOST_TEST(result.passed, result.what);

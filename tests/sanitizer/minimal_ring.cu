@@ -1,6 +1,6 @@
-// The least that a ring of copies needs, to see what compute-sanitizer's racecheck makes of it: one warp fills one stage
-// again and again, another reads it; a full mbarrier orders the filling before the reading, an empty one the reading
-// before the next filling. Correct by the PTX memory model in every form.
+// The least that a ring of copies needs, to see what compute-sanitizer's racecheck makes of it: one warp fills one
+// stage again and again, another reads it; a full mbarrier orders the filling before the reading, an empty one the
+// reading before the next filling. Correct by the PTX memory model in every form.
 //
 //   minimal_ring stores     the producer's lanes store, and each waits on the empty mbarrier
 //   minimal_ring wait       the same, but lane 0 waits for its warp, which then meets (bar.warp.sync)

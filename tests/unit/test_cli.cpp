@@ -3,7 +3,9 @@
 
 #include <boost/test/unit_test.hpp>
 #include <fulcrum/host/table.hpp>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -140,6 +142,71 @@ BOOST_AUTO_TEST_CASE(tune_refuses_before_it_works) {
   BOOST_TEST(holds(nothing_legal.err, "none of"));
   BOOST_TEST(fulcrum_cli(folder, "tune --budget nan").code == 1);
   BOOST_TEST(fulcrum_cli(folder, "tune --warps-m 536870912 --workload decode --cases K0").code == 1);
+}
+
+BOOST_AUTO_TEST_CASE(models_are_listed) {
+  const TemporaryFolder folder;
+  const Outcome table = fulcrum_cli(folder, "models");
+  BOOST_TEST(table.code == 0, table.err);
+  BOOST_TEST(std::count(table.out.begin(), table.out.end(), '\n') == 45);  // and the heading
+  BOOST_TEST(holds(table.out, "Nemotron-3-Nano-30B-A3B          128     6  up       1856 x 2688    2688 x 1856 "));
+  const Outcome json = fulcrum_cli(folder, "models --json");
+  BOOST_TEST(json.code == 0, json.err);
+  const nlohmann::json list = nlohmann::json::parse(json.out);
+  BOOST_REQUIRE(list.size() == 44u);
+  BOOST_TEST(list[0]["model"] == "Qwen/Qwen3-30B-A3B");
+  BOOST_TEST(list[0]["gemms"][0]["item"] == "gate_up");
+  BOOST_TEST(list[0]["gemms"][0]["n"] == 1536);
+  BOOST_TEST(list[0]["gemms"][1]["k"] == 768);
+  // half a byte a code and a byte for 16 of them: 9 / 16 of 128 experts * (1536 * 2048 + 2048 * 768)
+  BOOST_TEST(list[0]["layer_bytes"] == 339738624);
+}
+
+// Without a GPU and with one, as for a shape of the user's own.
+BOOST_AUTO_TEST_CASE(tune_takes_a_model) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "table.tsv";
+  const Outcome tune = fulcrum_cli(folder,
+                                   "tune --arch sm_80 --model granite-3.1-1b --tp 2 --tokens 16 --top 1 --jobs 1 "
+                                   "--tile-n 64 --tile-m 8 --tile-k 64 --warps-n 2 --out " +
+                                       path);
+  BOOST_TEST(tune.code == 0, tune.err);
+  const Result<Table> table = Table::load(path.c_str());
+  BOOST_REQUIRE(table.ok());
+  BOOST_REQUIRE(table->rows().size() == 2u);
+  const std::string show = fulcrum_cli(folder, "show " + path).out;
+  BOOST_TEST(holds(show, "gate_up"), show);
+  BOOST_TEST(holds(show, "down"), show);
+}
+
+BOOST_AUTO_TEST_CASE(models_are_refused_before_anything_runs) {
+  const TemporaryFolder folder;
+  const struct {
+    const char *arguments, *words;
+  } wrong[] = {
+      {"tune --model gpt-oss-21b", "there is no model 'gpt-oss-21b'; the closest are gpt-oss-20b"},
+      {"tune --model mixtral", "'mixtral' begins the names of Mixtral-8x7B, Mixtral-8x22B"},
+      {"tune --model gpt-oss-20b --tp 8", "it may be 1, 2, 4"},
+      {"tune --model gpt-oss-20b --tp 3", "tensor parallel 3 is not one of 1, 2, 4, 8"},
+      {"tune --model gpt-oss-20b --n 64", "--n excludes --model"},
+      {"tune --model gpt-oss-20b --workload decode", "--workload excludes --model"},
+      {"tune --model gpt-oss-20b --tokens 0", "--tokens"},
+      {"tune --tp 2", "--tp requires --model"},
+      {"tune --tokens 16", "a shape of your own needs"},
+      {"verify --model nothing", "there is no model 'nothing'"},
+      {"verify --model olmoe --emulate", "excludes"},
+      {"verify --tp 2 --config stages=4", "--tp requires --model"},
+      {"bench models --only nothing", "there is no model 'nothing'"},
+      {"bench models --tp 3", "tensor parallel 3 is not one of 1, 2, 4, 8"},
+      {"bench models --cases 512", "--cases belongs to"},
+      {"bench models --resume", "--resume requires --results"},
+      {"bench decode --tp 2", "--tp belongs to `bench models`"},
+  };
+  for (const auto& [arguments, words] : wrong) {
+    const Outcome outcome = fulcrum_cli(folder, arguments);
+    BOOST_TEST(outcome.code == 1, arguments);
+    BOOST_TEST(holds(outcome.err, words), arguments << ": " << outcome.err);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(an_interrupt_leaves_a_table) {

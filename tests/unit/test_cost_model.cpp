@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(ranking_is_sorted_varied_and_holds_every_layout) {
   CostModel model = model_of(problem);
   const KernelKind kind = kernel_kind(problem.shape);
   const LegalSpace space = legal_space(Arch{90}, kind, {});
-  const Ranking ranking = rank(space, model, kind, 20);
+  const Ranking ranking = rank(space, model, kind, Arch{90}, 20);
   BOOST_TEST(ranking.best.size() >= 20u);
   BOOST_TEST(ranking.best.size() <= 28u);
   BOOST_TEST(ranking.legal == ranking.no_room + ranking.would_spill + ranking.slower + ranking.best.size());

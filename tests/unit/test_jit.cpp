@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(compile_errors_show_the_first_error) {
 }
 
 BOOST_AUTO_TEST_CASE(an_illegal_config_is_a_reason) {
-  Config config = default_config(KernelKind{});
+  Config config = default_config(KernelKind{}, Arch{80});
   config.tile_n = 100;
   const jit::Cubin cubin = jit::compile_cubin(config, KernelKind{}, sm_90, cached_in(""));
   BOOST_TEST((cubin.status.code == Code::illegal_config));
@@ -313,11 +313,11 @@ BOOST_AUTO_TEST_CASE(an_old_nvrtc_says_both_versions) {
 
 BOOST_AUTO_TEST_CASE(headers_are_needed_and_asked_for) {
   const KernelKind kind{};
-  const jit::Cubin none = jit::compile_cubin(default_config(kind), kind, sm_90, cached_in(""));
+  const jit::Cubin none = jit::compile_cubin(default_config(kind, Arch{80}), kind, sm_90, cached_in(""));
   BOOST_TEST((none.status.code == Code::not_found));
   jit::Options options = cached_in("");
   options.headers.folder = "/nonexistent";
-  BOOST_TEST((jit::compile_cubin(default_config(kind), kind, sm_90, options).status.code == Code::not_found));
+  BOOST_TEST((jit::compile_cubin(default_config(kind, Arch{80}), kind, sm_90, options).status.code == Code::not_found));
 }
 
 BOOST_AUTO_TEST_CASE(the_default_variant_compiles_and_loads_or_says_why) {
@@ -326,9 +326,9 @@ BOOST_AUTO_TEST_CASE(the_default_variant_compiles_and_loads_or_says_why) {
   jit::Options options = cached_in(folder.path());
   options.headers.folder = include.c_str();
   const KernelKind kind{};
-  const jit::Cubin cold = jit::compile_cubin(default_config(kind), kind, sm_90, options);
+  const jit::Cubin cold = jit::compile_cubin(default_config(kind, Arch{80}), kind, sm_90, options);
   check_ok(cold);
-  const jit::Cubin warm = jit::compile_cubin(default_config(kind), kind, sm_90, options);
+  const jit::Cubin warm = jit::compile_cubin(default_config(kind, Arch{80}), kind, sm_90, options);
   BOOST_TEST(warm.from_cache);
   BOOST_TEST_MESSAGE("cold " << cold.compile_seconds << " s, warm " << warm.load_seconds << " s");
   BOOST_TEST(cold.info.spill_store_bytes == 0u);

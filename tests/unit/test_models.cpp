@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(every_model_has_problems_that_the_default_runs) {
       const std::vector<Problem> problems = model_problems({model.name, degree, {16}});
       BOOST_REQUIRE(problems.size() == 2u);
       for (const Problem& problem : problems) {
-        const Config config = default_config(kernel_kind(problem.shape));
+        const Config config = default_config(kernel_kind(problem.shape), Arch{90});
         const char* reason = illegal_reason(config, Arch{90}, problem.shape);
         BOOST_TEST(reason == nullptr, model.name << " tp " << degree << ": " << reason);
         BOOST_TEST(problem.bias == model.bias);

@@ -28,7 +28,7 @@ Device h200() {
 
 struct Setup {
   Shape shape = gate_up;
-  Config config = default_config(kernel_kind(gate_up));
+  Config config = default_config(kernel_kind(gate_up), Arch{80});
   Device device = h200();
   cuda_api::FunctionAttributes attributes{128, 0, 0, 1024, 90};
   uint32_t blocks_per_sm = 2;
@@ -50,7 +50,7 @@ Weights good_weights() {
   Weights weights;
   weights.packed = at<const uint8_t>(0x1000);
   weights.global_scales = at<const float>(0x2000);
-  weights.layout = layout_of(default_config(kernel_kind(gate_up)));
+  weights.layout = layout_of(default_config(kernel_kind(gate_up), Arch{80}));
   weights.n = 1280;
   weights.k = 4096;
   weights.num_experts = 288;
@@ -301,7 +301,7 @@ BOOST_AUTO_TEST_CASE(parameters_take_dense_strides_in_64_bits) {
 
 BOOST_AUTO_TEST_CASE(registries_find_by_config_and_kind) {
   char text[config_text_capacity];
-  Config config = default_config(kernel_kind(gate_up));
+  Config config = default_config(kernel_kind(gate_up), Arch{80});
   write_config(config, text, config_text_capacity);
   const RegisteredKernel kernels[] = {{text, kernel_kind(gate_up), at<const void>(0x100)}};
   const RegisteredAuxiliary helpers[] = {{"fulcrum_csr_single", at<const void>(0x200)}};

@@ -13,7 +13,7 @@ constexpr KernelKind plain_f16{DType::f16, false, Activation::none};
 constexpr Shape layer{1280, 4096, 288, 288, 0, 8, DType::f16, Projection::gate_up, Activation::silu};
 
 std::string reason_of(const Shape& shape) {
-  const char* reason = illegal_reason(default_config(kernel_kind(shape)), Arch{90}, shape);
+  const char* reason = illegal_reason(default_config(kernel_kind(shape), Arch{80}), Arch{90}, shape);
   return reason == nullptr ? "" : reason;
 }
 
@@ -26,9 +26,9 @@ BOOST_AUTO_TEST_CASE(the_default_is_legal_everywhere) {
     for (const DType dtype : {DType::f16, DType::bf16})
       for (const bool gate_up : {false, true}) {
         const KernelKind kind{dtype, gate_up, gate_up ? Activation::silu : Activation::none};
-        BOOST_TEST(illegal_reason(default_config(kind), Arch{cc}, kind) == nullptr);
+        BOOST_TEST(illegal_reason(default_config(kind, Arch{cc}), Arch{cc}, kind) == nullptr);
       }
-  BOOST_TEST(illegal_reason(default_config(plain_f16), Arch{75}, plain_f16) != nullptr);
+  BOOST_TEST(illegal_reason(default_config(plain_f16, Arch{80}), Arch{75}, plain_f16) != nullptr);
 }
 
 // No number that a text can hold overflows, divides by zero or passes: 2^29 warps times 8 tokens is 0 in 32 bits.
@@ -36,20 +36,20 @@ BOOST_AUTO_TEST_CASE(extreme_numbers_have_a_reason) {
   for (int32_t lever = 0; lever < num_levers; ++lever) {
     if (lever_infos[lever].values.count > 0) continue;
     for (const int32_t value : {268435456, 536870912, 999999999}) {
-      Config config = default_config(plain_f16);
+      Config config = default_config(plain_f16, Arch{80});
       config.copy = Copy::bulk;
       set_lever(config, lever, value);
       BOOST_TEST_CONTEXT(lever_infos[lever].name << "=" << value)
       BOOST_TEST(illegal_reason(config, Arch{90}, plain_f16) != nullptr);
     }
   }
-  Config none = default_config(plain_f16);
+  Config none = default_config(plain_f16, Arch{80});
   none.warps_m = 0;
   BOOST_TEST(illegal_reason(none, Arch{90}, plain_f16) != nullptr);
 }
 
 BOOST_AUTO_TEST_CASE(registers_come_from_four_files) {
-  Config config = default_config(plain_f16);
+  Config config = default_config(plain_f16, Arch{80});
   config.copy = Copy::bulk;  // 4 + 1 warps
   BOOST_TEST(registers_for_blocks(config, 1) == 255);
   BOOST_TEST(registers_for_blocks(config, 2) == 168);  // 10 warps: three in a file of 512 registers a lane
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(shapes_have_bounds) {
 }
 
 BOOST_AUTO_TEST_CASE(every_part_of_k_has_columns) {
-  Config config = default_config(plain_f16);
+  Config config = default_config(plain_f16, Arch{80});
   config.split_k = 4;
   Shape shape = layer;
   shape.dtype = DType::f16;
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(every_part_of_k_has_columns) {
 }
 
 BOOST_AUTO_TEST_CASE(blocks_per_sm_is_of_persistent_grids) {
-  Config config = default_config(plain_f16);
+  Config config = default_config(plain_f16, Arch{80});
   config.blocks_per_sm = 2;
   BOOST_TEST(illegal_reason(config, Arch{90}, plain_f16) == nullptr);
   config.grid_extent = GridExtent::bound;

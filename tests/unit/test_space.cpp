@@ -20,7 +20,7 @@ constexpr KernelKind gate_up{DType::f16, true, Activation::silu};
 // A space small enough to count by hand: everything pinned to the default but two levers.
 Pins all_but(std::initializer_list<const char*> free_levers) {
   Pins pins;
-  const Config base = default_config(gate_up);
+  const Config base = default_config(gate_up, Arch{80});
   for (int32_t lever = 0; lever < num_levers; ++lever) pins[size_t(lever)] = get_lever(base, lever);
   for (const char* name : free_levers) pins[size_t(lever_index(name))].reset();
   return pins;
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(early_rules_do_not_read_later_levers) {
     unread.k_order = other.k_order;
     unread.tile_queue = other.tile_queue;
     BOOST_REQUIRE(same(illegal_reason(one, sm_90, gate_up), illegal_reason(unread, sm_90, gate_up)));
-    Config coded = default_config(gate_up);
+    Config coded = default_config(gate_up, Arch{80});
     coded.code_word = one.code_word;
     coded.dequant = one.dequant;
     if (illegal_reason(coded, sm_90, gate_up) != nullptr) BOOST_REQUIRE(illegal_reason(one, sm_90, gate_up) != nullptr);
@@ -107,15 +107,17 @@ BOOST_AUTO_TEST_CASE(early_rules_do_not_read_later_levers) {
 BOOST_AUTO_TEST_CASE(default_is_in_the_space) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     const KernelKind kind{dtype, false, Activation::none};
-    const Config base = default_config(kind);
-    Pins pins;
-    for (int32_t lever = 0; lever < num_levers; ++lever) {
-      const LeverValues& values = family_spaces[0].levers[lever];
-      const int32_t* end = values.values + values.num_values;
-      BOOST_TEST(std::count(values.values, end, get_lever(base, lever)) == 1, lever_infos[lever].name);
-      pins[size_t(lever)] = get_lever(base, lever);
+    for (const int cc : supported_archs) {
+      const Config base = default_config(kind, Arch{cc});
+      Pins pins;
+      for (int32_t lever = 0; lever < num_levers; ++lever) {
+        const LeverValues& values = family_spaces[0].levers[lever];
+        const int32_t* end = values.values + values.num_values;
+        BOOST_TEST(std::count(values.values, end, get_lever(base, lever)) == 1, lever_infos[lever].name);
+        pins[size_t(lever)] = get_lever(base, lever);
+      }
+      BOOST_TEST(enumerate_space(Arch{cc}, kind, pins, [](const Config&) {}).legal == 1u);
     }
-    BOOST_TEST(enumerate_space(Arch{80}, kind, pins, [](const Config&) {}).legal == 1u);
   }
 }
 
@@ -135,14 +137,14 @@ BOOST_AUTO_TEST_CASE(pins_hold) {
     ++visited;
   });
   BOOST_TEST(visited > 1u);
-  for (const Config& next : neighbours(default_config(gate_up), sm_90, gate_up, all_but({"stages"}))) {
-    BOOST_TEST(levers_apart(next, default_config(gate_up)) == 1);
-    BOOST_TEST(next.stages != default_config(gate_up).stages);
+  for (const Config& next : neighbours(default_config(gate_up, Arch{80}), sm_90, gate_up, all_but({"stages"}))) {
+    BOOST_TEST(levers_apart(next, default_config(gate_up, Arch{80})) == 1);
+    BOOST_TEST(next.stages != default_config(gate_up, Arch{80}).stages);
   }
 }
 
 BOOST_AUTO_TEST_CASE(neighbours_are_legal_and_near) {
-  const Config base = default_config(gate_up);
+  const Config base = default_config(gate_up, Arch{80});
   const std::vector<Config> near = neighbours(base, sm_90, gate_up, {});
   BOOST_TEST(near.size() > 10u);
   std::map<std::string, int> moved;
@@ -160,7 +162,7 @@ BOOST_AUTO_TEST_CASE(neighbours_are_legal_and_near) {
 }
 
 BOOST_AUTO_TEST_CASE(differences_in_words) {
-  const Config base = default_config(gate_up);
+  const Config base = default_config(gate_up, Arch{80});
   Config other = base;
   BOOST_TEST(difference_text(other, base) == "default");
   other.stages = 6;

@@ -26,7 +26,7 @@ Device h200() {
 
 const Shape gate_up{1280, 4096, 288, 288, 0, 8, DType::f16, Projection::gate_up, Activation::silu};
 const Shape down{4096, 640, 288, 288, 0, 8, DType::f16, Projection::down, Activation::none};
-const Layout natural = layout_of(default_config(kernel_kind(gate_up)));
+const Layout natural = layout_of(default_config(kernel_kind(gate_up), Arch{80}));
 
 Row make_row(const Shape& shape, uint64_t first, uint64_t last, double median_us, int32_t tile_n = 128) {
   Row row;
@@ -35,7 +35,7 @@ Row make_row(const Shape& shape, uint64_t first, uint64_t last, double median_us
   row.tokens_first = first;
   row.tokens_last = last;
   row.routing = "probe";
-  row.config = default_config(kernel_kind(shape));
+  row.config = default_config(kernel_kind(shape), Arch{80});
   row.config.tile_n = tile_n;
   row.median_us = median_us;
   row.chosen = "gain";

@@ -21,6 +21,7 @@ using namespace fulcrum::harness;
 struct Options {
   std::string what;
   std::string table;
+  std::string config;
   std::string results;  // empty: print only
   std::vector<std::string> cases;
   SweepRequest sweep;
@@ -50,7 +51,6 @@ void print_record(const Record& record) {
 
 // A cell that is left out costs a line on stderr, and what was measured stays.
 int run_sweep(const BenchRequest& request, const Report& report) {
-  if (sweep_problems(request.sweep, request.routing, request.dtype).empty()) throw InputError("there is no such model");
   tuner::watch_interrupts();
   std::optional<tuner::Progress> progress;
   SweepEvents events;
@@ -95,6 +95,7 @@ int run(const Options& options) {
     request.routing = options.routing;
     if (!options.dtype.empty()) request.dtype = options.dtype == "bf16" ? DType::bf16 : DType::f16;
     if (!options.table.empty()) request.table = read_table(options.table);
+    if (!options.config.empty()) request.config = read_config(options.config);
     request.samples = options.samples;
     request.sweep = options.sweep;
     request.resume = options.resume;
@@ -115,8 +116,10 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"prefill", "decode", "models", "repack", "jit"}));
   verb->add_option("--table", options->table, "Configs of this table; without one the built-in default")
       ->check(CLI::ExistingFile);
-  verb->add_option("--results", options->results,
-                   "the file to append to, bench/results/<gpu>.tsv; without one only print");
+  verb->add_option("--config", options->config, "one Config everywhere; levers not named are absent")
+      ->excludes("--table");
+  CLI::Option* results = verb->add_option("--results", options->results,
+                                          "the file to append to, bench/results/<gpu>.tsv; without one only print");
   CLI::Option* cases =
       verb->add_option("--cases", options->cases, "cases of the workload, separated by commas; all when left out")
           ->delimiter(',');
@@ -125,7 +128,7 @@ void add_bench(CLI::App& app, int& exit_code) {
       verb->add_option("--only", sweep.only, "these models, separated by commas; all when left out")->delimiter(','),
       add_tensor_parallel(verb, sweep.tensor_parallel),
       add_tokens(verb, sweep.tokens, "token counts of models, 64 and 2048 by default"),
-      verb->add_flag("--resume", options->resume, "leave out models that --results has with the same Config"),
+      verb->add_flag("--resume", options->resume, "leave out what --results has with the same Config")->needs(results),
   };
   for (CLI::Option* option : of_models) option->group("Of models")->excludes(cases);
   verb->add_option("--routing", options->routing, "another routing than the workload's own");

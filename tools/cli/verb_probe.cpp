@@ -69,7 +69,7 @@ std::vector<Line> measure_lines(const Problem& problem, const std::optional<Tabl
     if (choice.other_routing) source += ", other routing";
     add(source, choice.config);
   }
-  add("default", default_config(kernel_kind(problem.shape)));
+  add("default", default_config(kernel_kind(problem.shape), memory.device().arch));
   return lines;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -84,6 +85,12 @@ void print_aligned(const std::vector<std::vector<std::string>>& lines, size_t nu
   }
 }
 
+// Of the machine that the row was measured on, or modelled for.
+Arch arch_of(const Table& table, const Row& row) {
+  const char* cc = table.find_provenance(row.run.c_str(), key_compute_capability);
+  return {cc != nullptr ? std::atoi(cc) : 0};
+}
+
 void print_text(const Table& table, const std::vector<const Row*>& rows) {
   for (const Provenance& line : table.provenance()) {
     if (line.run.empty()) continue;
@@ -96,7 +103,7 @@ void print_text(const Table& table, const std::vector<const Row*>& rows) {
                                                   "config: code_word, k_order, then what differs from the default"}};
   for (const Row* row : rows) {
     const Place place = place_of(*row);
-    const Config base = default_config(kernel_kind(row->shape));
+    const Config base = default_config(kernel_kind(row->shape), arch_of(table, *row));
     const std::string layout =
         fmt::format("{}, {}", value_name(row->config.code_word), value_name(row->config.k_order));
     lines.push_back(

@@ -80,7 +80,7 @@ void print_text(const SpaceCounts& counts, const std::vector<Config>& first, con
              counts.run_settings);
   if (!first.empty()) {
     fmt::print("\nthe first {}, by what they change of the default\n", first.size());
-    for (const Config& config : first) fmt::print("  {}\n", tuner::difference_text(config, default_config(kind)));
+    for (const Config& config : first) fmt::print("  {}\n", tuner::difference_text(config, default_config(kind, arch)));
   }
   if (counts.reasons.empty()) return;
   fmt::print("\n{:>12}  why a point is illegal\n", "points");

@@ -206,7 +206,7 @@ void check_model(Verifier& verifier, const Options& options) {
   for (const DType type : {DType::f16, DType::bf16}) {
     if (options.dtype != "both" && options.dtype != value_name(type)) continue;
     for (const Problem& problem : model_problems(options.model, {}, type)) {
-      const Config config = given ? *given : default_config(kernel_kind(problem.shape));
+      const Config config = given ? *given : default_config(kernel_kind(problem.shape), arch);
       if (illegal_reason(config, arch, problem.shape) == nullptr) verifier.check_problem(problem, config);
     }
   }

@@ -90,7 +90,12 @@ void fill_rates(Record& record, const std::vector<ProblemSize>& sizes) {
 }
 
 Config config_for(const BenchRequest& request, const Problem& problem, const Device& device) {
-  if (!request.table) return default_config(kernel_kind(problem.shape));
+  if (request.config) {
+    if (const char* reason = illegal_reason(*request.config, device.arch, problem.shape))
+      throw InputError(fmt::format("the Config cannot run {}: {}", problem_name(problem), reason));
+    return *request.config;
+  }
+  if (!request.table) return default_config(kernel_kind(problem.shape), device.arch);
   return choose_config(*request.table, problem, device).config;
 }
 
@@ -155,7 +160,7 @@ jit::Cubin compile_once(const Config& config, const KernelKind& kind, Arch arch,
 }
 
 void bench_compile(const KernelKind& kind, Arch arch, int samples, const CacheFolder& cache, const Report& report) {
-  const Config config = default_config(kind);
+  const Config config = default_config(kind, arch);
   std::vector<double> cold, warm;
   jit::Cubin cubin = compile_once(config, kind, arch, cache.path().c_str());
   const auto total_us = [](const jit::Cubin& each) { return 1e6 * (each.compile_seconds + each.load_seconds); };
@@ -207,10 +212,6 @@ size_t bench_models(const BenchRequest& request, const SweepEvents& events, cons
   for (size_t i = 0; i < problems.size(); ++i) {
     const Problem& problem = problems[i];
     if (!events.before(i, problems.size(), problem)) break;
-    const Config config = config_for(request, problem, device);
-    Record key = record_of(problem, problem.item);
-    key.config = config_text(config);
-    if (request.resume && is_recorded(request.history, key)) continue;
     const uint64_t needed = ProblemOnDevice::bytes_needed(problem, 1, device.l2_bytes);
     const uint64_t free_bytes = require(cuda_api::free_memory());
     if (needed > free_bytes / 10 * 9) {
@@ -218,6 +219,10 @@ size_t bench_models(const BenchRequest& request, const SweepEvents& events, cons
       continue;
     }
     try {
+      const Config config = config_for(request, problem, device);
+      Record key = record_of(problem, problem.item);
+      key.config = config_text(config);
+      if (request.resume && is_recorded(request.history, key)) continue;
       ProblemOnDevice memory(problem);
       report(measure_item(memory, problem.item, config, request, roofs));
     } catch (const DeviceError&) {
@@ -231,10 +236,11 @@ size_t bench_models(const BenchRequest& request, const SweepEvents& events, cons
 }
 
 void bench_repack(int samples, const Report& report) {
+  const Arch arch = current_device().arch;
   for (const Workload& workload : workloads) {
     for (const Problem& problem : workload_problems(workload.name, {std::string(workload.cases.front().name)})) {
       const CheckpointRecipe recipe = recipe_of(problem, Data::random);
-      const Layout layout = layout_of(default_config(kernel_kind(problem.shape)));
+      const Layout layout = layout_of(default_config(kernel_kind(problem.shape), arch));
       for (const RepackDirection direction : {RepackDirection::pack, RepackDirection::unpack}) {
         const RepackRate rate = measure_repack(recipe, layout, direction, static_cast<uint32_t>(samples));
         Record record = record_of(problem, direction_name(direction));

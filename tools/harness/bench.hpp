@@ -23,6 +23,7 @@ struct BenchRequest {
   std::string routing;             // empty: the workload's own
   std::optional<DType> dtype;      // empty: the workload's own
   std::optional<Table> table;      // none: the built-in default everywhere
+  std::optional<Config> config;    // in place of both, where it is legal
   int samples = 40;
   std::vector<Record> history;  // what the results file holds already
 };

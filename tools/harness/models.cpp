@@ -139,6 +139,14 @@ std::vector<std::string> closest_releases(const std::string& name) {
   return closest;
 }
 
+void check_degree(uint32_t tensor_parallel) {
+  const auto& degrees = tensor_parallel_degrees;
+  if (std::find(degrees.begin(), degrees.end(), tensor_parallel) == degrees.end())
+    throw InputError(fmt::format("tensor parallel {} is not one of {}", tensor_parallel, fmt::join(degrees, ", ")));
+}
+
+bool divides(uint32_t degree, const Model& model) { return model.intermediate % (degree * scale_group) == 0; }
+
 }  // namespace
 
 const std::vector<Model>& models() {
@@ -192,10 +200,8 @@ const Model& find_model(std::string_view name) {
 }
 
 uint32_t rank_intermediate(const Model& model, uint32_t tensor_parallel) {
-  const auto& degrees = tensor_parallel_degrees;
-  if (std::find(degrees.begin(), degrees.end(), tensor_parallel) == degrees.end())
-    throw InputError(fmt::format("tensor parallel {} is not one of {}", tensor_parallel, fmt::join(degrees, ", ")));
-  if (model.intermediate % (tensor_parallel * scale_group) != 0) {
+  check_degree(tensor_parallel);
+  if (!divides(tensor_parallel, model)) {
     throw InputError(fmt::format(
         "tensor parallel {} cuts the intermediate size {} of {} into {}, which is no multiple of the {} columns that "
         "share a scale; it may be {}",
@@ -208,15 +214,19 @@ uint32_t rank_intermediate(const Model& model, uint32_t tensor_parallel) {
 std::vector<uint32_t> legal_degrees(const Model& model) {
   std::vector<uint32_t> legal;
   for (const uint32_t degree : tensor_parallel_degrees)
-    if (model.intermediate % (degree * scale_group) == 0) legal.push_back(degree);
+    if (divides(degree, model)) legal.push_back(degree);
   return legal;
 }
 
 std::vector<Problem> model_problems(const ModelRequest& request, std::string_view routing, std::optional<DType> dtype) {
-  const Model& model = find_model(request.name);
+  return model_problems(find_model(request.name), request.tensor_parallel, request.tokens, routing, dtype);
+}
+
+std::vector<Problem> model_problems(const Model& model, uint32_t tensor_parallel, const std::vector<uint32_t>& tokens,
+                                    std::string_view routing, std::optional<DType> dtype) {
   const Workload layer{"models",
                        model.input(),
-                       rank_intermediate(model, request.tensor_parallel),
+                       rank_intermediate(model, tensor_parallel),
                        model.experts,
                        {0, model.experts},
                        model.top_k,
@@ -225,26 +235,26 @@ std::vector<Problem> model_problems(const ModelRequest& request, std::string_vie
                        {},
                        model.gated,
                        model.bias};
-  const std::string rank = request.tensor_parallel > 1 ? fmt::format(" tp{}", request.tensor_parallel) : "";
+  const std::string rank = tensor_parallel > 1 ? fmt::format(" tp{}", tensor_parallel) : "";
   std::vector<Problem> problems;
-  for (const uint32_t tokens : request.tokens) {
-    const std::string name = fmt::format("{}{} {}", model.release(), rank, tokens);
-    for (Problem& problem : layer_problems(layer, name, tokens, routing, dtype)) problems.push_back(std::move(problem));
+  for (const uint32_t count : tokens) {
+    const std::string name = fmt::format("{}{} {}", model.release(), rank, count);
+    for (Problem& problem : layer_problems(layer, name, count, routing, dtype)) problems.push_back(std::move(problem));
   }
   return problems;
 }
 
 std::vector<Problem> sweep_problems(const SweepRequest& request, std::string_view routing, std::optional<DType> dtype) {
-  std::vector<std::string> names = request.only;
-  if (names.empty()) {
-    for (const Model& model : models()) {
-      const std::vector<uint32_t> legal = legal_degrees(model);
-      if (std::find(legal.begin(), legal.end(), request.tensor_parallel) != legal.end()) names.push_back(model.name);
-    }
+  check_degree(request.tensor_parallel);
+  std::vector<const Model*> asked;
+  for (const std::string& name : request.only) asked.push_back(&find_model(name));
+  if (asked.empty()) {
+    for (const Model& model : models())
+      if (divides(request.tensor_parallel, model)) asked.push_back(&model);
   }
   std::vector<Problem> problems;
-  for (const std::string& name : names) {
-    for (Problem& problem : model_problems({name, request.tensor_parallel, request.tokens}, routing, dtype))
+  for (const Model* model : asked) {
+    for (Problem& problem : model_problems(*model, request.tensor_parallel, request.tokens, routing, dtype))
       problems.push_back(std::move(problem));
   }
   return problems;

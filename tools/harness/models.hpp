@@ -76,7 +76,12 @@ struct SweepRequest {
 std::vector<Problem> model_problems(const ModelRequest& request, std::string_view routing = {},
                                     std::optional<DType> dtype = {});
 
-// model_problems() of each model in turn. Throws InputError for a named model that the degree cannot cut.
+// The same for a model that need not be in the list.
+std::vector<Problem> model_problems(const Model& model, uint32_t tensor_parallel, const std::vector<uint32_t>& tokens,
+                                    std::string_view routing = {}, std::optional<DType> dtype = {});
+
+// model_problems() of each model in turn. Throws InputError for a degree that is none of the four, and for a named
+// model that it cannot cut.
 std::vector<Problem> sweep_problems(const SweepRequest& request, std::string_view routing = {},
                                     std::optional<DType> dtype = {});
 

@@ -82,13 +82,13 @@ LegalSpace legal_space(Arch arch, KernelKind kind, const Pins& pins) {
   return space;
 }
 
-Ranking rank(const LegalSpace& space, CostModel& model, KernelKind kind, size_t top) {
+Ranking rank(const LegalSpace& space, CostModel& model, KernelKind kind, Arch arch, size_t top) {
   Ranking ranking;
   ranking.legal = space.configs.size();
   std::vector<Scored> scored = score(space, model, ranking);
   const size_t num_scored = scored.size();
   keep_fastest(space, scored);
-  const Config base = default_config(kind);
+  const Config base = default_config(kind, arch);
   std::sort(scored.begin(), scored.end(), [&](const Scored& a, const Scored& b) {
     if (a.us != b.us) return a.us < b.us;
     const int32_t left = levers_apart(space.configs[a.index], base), right = levers_apart(space.configs[b.index], base);

@@ -35,6 +35,6 @@ struct Ranking {
 // The `top` best by the model. Of Configs that share tiles, warps, copies and layout at most three stay, with different
 // stages; equal predictions are represented by the one nearest to the default, and every layout keeps at least a tenth
 // of the places.
-Ranking rank(const LegalSpace& space, CostModel& model, KernelKind kind, size_t top);
+Ranking rank(const LegalSpace& space, CostModel& model, KernelKind kind, Arch arch, size_t top);
 
 }  // namespace fulcrum::tuner

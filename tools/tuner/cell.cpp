@@ -43,7 +43,7 @@ std::vector<harness::Problem> problems_of(const CellRequest& request) {
 
 void check_shape(const harness::Problem& problem) {
   // the default Config is legal everywhere, so what is refused is the shape
-  const Config base = default_config(kernel_kind(problem.shape));
+  const Config base = default_config(kernel_kind(problem.shape), Arch{supported_archs[0]});
   if (const char* reason = illegal_reason(base, Arch{supported_archs[0]}, problem.shape)) {
     throw harness::InputError(fmt::format("n={} k={} experts={} top_k={}: {}", problem.shape.n, problem.shape.k,
                                           problem.shape.experts, problem.shape.top_k, reason));

@@ -65,6 +65,7 @@ struct Cell {
   harness::Problem problem;
   harness::ProblemSize size;
   size_t group = 0;
+  Arch arch;  // to tune for
   std::unique_ptr<CostModel> model;
   Ranking ranking;
   std::vector<Variant*> candidates;  // the default first
@@ -73,7 +74,7 @@ struct Cell {
   std::string problem_words;  // why there is no result
 
   KernelKind kind() const { return kernel_kind(problem.shape); }
-  Config base() const { return default_config(kind()); }
+  Config base() const { return default_config(kind(), arch); }
 };
 
 // Throws InputError.

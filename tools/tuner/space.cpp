@@ -61,7 +61,7 @@ struct Stage {
 
 // code_word and dequant are judged in the default, which is legal everywhere but for them.
 const char* code_reason(const Config& config, Arch arch, KernelKind kind) {
-  Config probe = default_config(kind);
+  Config probe = default_config(kind, arch);
   probe.code_word = config.code_word;
   probe.dequant = config.dequant;
   return illegal_reason(probe, arch, kind);

@@ -149,7 +149,7 @@ void rank_cells(TuneRun& run) {
     const LegalSpace& space = std::find_if(spaces.begin(), spaces.end(), same)->second;
     const harness::Csr csr = harness::build_csr(cell.problem.routing, cell.problem.local());
     cell.model = std::make_unique<CostModel>(run.target, cell.problem.shape, csr, cell.problem.routing.tokens);
-    cell.ranking = rank(space, *cell.model, cell.kind(), run.options.top);
+    cell.ranking = rank(space, *cell.model, cell.kind(), arch, run.options.top);
   });
   std::map<std::string, uint64_t> reasons;
   for (const auto& [kind, space] : spaces) {
@@ -211,6 +211,7 @@ int tune(const TuneOptions& options) {
   run.cells = make_cells(options.cells);
   const Table earlier = load_earlier(options.out);
   find_target(run);
+  for (Cell& cell : run.cells) cell.arch = run.target.device.arch;
   set_defaults(run);
   ensure_cache();
   measure_roofs(run);

@@ -23,7 +23,7 @@ Variant& Variants::get(const Config& config, KernelKind kind, Arch arch) {
     variants_.emplace_back();
     found = &variants_.back();
     found->job = {code, kind, arch};
-    found->is_default = code == default_config(kind);
+    found->is_default = code == default_config(kind, arch);
   }
   return *found;
 }

@@ -104,10 +104,19 @@ constexpr Config without_run_levers(Config config) {
   return config;
 }
 
-// What is used where nothing was tuned: legal on every supported architecture, for every Shape.
-constexpr Config default_config(KernelKind kind) {
+// What is used where nothing was tuned: legal for every Shape. With a producer warp and large stages where the
+// architecture has bulk copies and the shared memory for them (measured on 9.0 only: bench/JOURNAL.md).
+constexpr Config default_config(KernelKind kind, Arch arch) {
   Config config;
   config.code_word = kind.dtype == DType::bf16 ? CodeWord::bf16 : CodeWord::f16;
+  if (arch.cc < 90 || arch_limits(arch).block_shared_bytes < 227 * 1024) return config;
+  config.tile_m = 64;
+  config.tile_k = 256;
+  config.stages = 2;
+  config.copy = Copy::bulk;
+  config.producer_warps = 2;
+  config.l2_hint = L2Hint::weights;
+  config.output_staging = OutputStaging::shared;
   return config;
 }
 

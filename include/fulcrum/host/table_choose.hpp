@@ -34,8 +34,8 @@ inline bool same_point(const Row& left, const Row& right) {
          left.routing == right.routing;
 }
 
-inline Config default_for(const Shape& shape, Layout layout) {
-  Config config = default_config(kernel_kind(shape));
+inline Config default_for(const DeviceKey& device, const Shape& shape, Layout layout) {
+  Config config = default_config(kernel_kind(shape), Arch{device.cc});
   config.code_word = layout.code_word;
   config.k_order = layout.k_order;
   return config;
@@ -114,7 +114,7 @@ inline Layout Table::layout(const DeviceKey& device, const Shape& shape) const {
     }
     if (found) return best;
   }
-  return layout_of(default_config(kernel_kind(shape)));
+  return layout_of(default_config(kernel_kind(shape), Arch{device.cc}));
 }
 
 inline Choice Table::choose(const DeviceKey& device, const Shape& shape, Layout layout, uint64_t tokens,
@@ -136,7 +136,7 @@ inline Choice Table::choose(const DeviceKey& device, const Shape& shape, Layout 
   }
   Choice choice;
   if (best == nullptr) {
-    choice.config = detail::default_for(shape, layout);
+    choice.config = detail::default_for(device, shape, layout);
     return choice;
   }
   choice.config = best->config;
