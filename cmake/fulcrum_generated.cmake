@@ -1,6 +1,6 @@
 # What codegen renders for the build itself: the embedded headers (for engines too), and for the tools and tests the
-# tuner's space, the list of models and the regression set. Everything lands in ${fulcrum_generated_dir}; files that would not change are
-# left alone, so an edit builds only what it reaches.
+# tuner's space, the list of models and the regression set. Everything lands in ${fulcrum_generated_dir}; files that
+# would not change are left alone, so an edit builds only what it reaches.
 set(fulcrum_generated_dir ${PROJECT_BINARY_DIR}/generated)
 set(fulcrum_render ${Python3_EXECUTABLE} -B ${fulcrum_codegen_dir}/render.py)
 file(GLOB fulcrum_codegen_files CONFIGURE_DEPENDS ${fulcrum_codegen_dir}/*.py ${fulcrum_codegen_dir}/templates/*.j2)

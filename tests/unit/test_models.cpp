@@ -3,6 +3,7 @@
 
 #include <fulcrum/core/rules.h>
 
+#include <functional>
 #include <set>
 
 #include "harness/input_error.hpp"

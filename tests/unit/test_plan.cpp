@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(parts_of_k_need_counts_and_sums) {
   setup.config.tile_queue = TileQueue::ticket;
   BOOST_TEST(setup.good().workspace().split_counts_offset == 16u);
   setup.shape.k = 64;
-  check_words(setup.plan().status(), Code::illegal_config, "split_k leaves parts of k empty");
+  check_words(setup.plan().status(), Code::illegal_config, "split_k cuts k into more parts than it has units");
 }
 
 BOOST_AUTO_TEST_CASE(blocks_per_sm_bounds_the_grid) {

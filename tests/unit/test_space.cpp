@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "harness/random.hpp"
+#include "harness/random_case.hpp"
 #include "tuner/space.hpp"
 
 using namespace fulcrum;
@@ -31,14 +31,7 @@ const std::initializer_list<const char*> walked = {
     "tile_n",    "tile_m",  "warps_n", "stages",    "copy", "token_granularity",
     "code_word", "dequant", "k_order", "tile_queue"};
 
-Config random_point(harness::Random& random) {
-  Config config;
-  for (int32_t lever = 0; lever < num_levers; ++lever) {
-    const LeverValues& values = family_spaces[0].levers[lever];
-    set_lever(config, lever, values.values[random.below(uint64_t(values.num_values))]);
-  }
-  return without_run_levers(config);
-}
+Config random_point(harness::Random& random) { return without_run_levers(harness::random_config(random)); }
 
 }  // namespace
 

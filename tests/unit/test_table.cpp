@@ -303,8 +303,12 @@ BOOST_AUTO_TEST_CASE(choose_on_another_device) {
   std::snprintf(sibling.name, sizeof sibling.name, "another name");
   sibling.num_sms = 132;
   BOOST_TEST((table.choose(device_key(sibling), gate_up, natural, 512).match == Match::exact));
-  sibling.arch.cc = 100;
-  BOOST_TEST((table.choose(device_key(sibling), gate_up, natural, 512).match == Match::default_config));
+  for (const int cc : {80, 100}) {  // each has a default of its own
+    sibling.arch.cc = cc;
+    const Choice choice = table.choose(device_key(sibling), gate_up, natural, 512);
+    BOOST_TEST((choice.match == Match::default_config));
+    BOOST_TEST((choice.config == default_config(kernel_kind(gate_up), Arch{cc})));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(choose_prefers_this_device_measured_rows_and_the_routing) {

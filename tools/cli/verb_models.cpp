@@ -30,7 +30,7 @@ struct Line {
 };
 
 Line line_of(const Model& model) {
-  const std::vector<Problem> problems = model_problems({model.name, 1, {1}});
+  const std::vector<Problem> problems = model_problems(model, 1, {1});
   const Shape &first = problems[0].shape, &down = problems[1].shape;
   return {model, first, down, problems[0].item, packed_bytes(first) + packed_bytes(down)};
 }

@@ -9,7 +9,6 @@
 #include <charconv>
 
 #include "harness/input_error.hpp"
-#include "harness/random.hpp"
 
 namespace fulcrum::harness {
 namespace {
@@ -64,14 +63,20 @@ RowOrder random_order(Random& random) {
 
 }  // namespace
 
+Config random_config(Random& random) {
+  Config config;
+  for (int32_t lever = 0; lever < num_levers; ++lever) {
+    const LeverValues& values = family_spaces[0].levers[lever];
+    set_lever(config, lever, values.values[random.below(static_cast<uint64_t>(values.num_values))]);
+  }
+  return config;
+}
+
 RandomVariant random_variant(uint64_t seed, Arch arch) {
   Random random(seed / seeds_per_variant * 2 + 1);
   for (;;) {
     RandomVariant variant;
-    for (int32_t lever = 0; lever < num_levers; ++lever) {
-      const LeverValues& values = family_spaces[0].levers[lever];
-      set_lever(variant.config, lever, values.values[random.below(static_cast<uint64_t>(values.num_values))]);
-    }
+    variant.config = random_config(random);
     variant.kind.dtype = one_in(random, 2) ? DType::f16 : DType::bf16;
     variant.kind.gate_up = one_in(random, 2);
     if (variant.kind.gate_up && one_in(random, 2)) variant.kind.activation = Activation::silu;

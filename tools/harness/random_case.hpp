@@ -1,6 +1,6 @@
 // Any legal variant on any legal problem, drawn from a seed.
 //
-// Called by the tests that run thousands of them, on a GPU and on the emulator.
+// Called by the tests that run thousands of them, on a GPU and on the emulator, and by those of the space.
 // Invariant: a seed means the same case everywhere, so the seed of a failure runs it again. Seeds of one hundred have
 // the same variant, since compiling one takes longer than checking it.
 #pragma once
@@ -8,8 +8,12 @@
 #include <string>
 
 #include "harness/cases.hpp"
+#include "harness/random.hpp"
 
 namespace fulcrum::harness {
+
+// Any point of the space, legal or not.
+Config random_config(Random& random);
 
 struct RandomVariant {
   Config config;

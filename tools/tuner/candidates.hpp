@@ -1,7 +1,7 @@
 // Which Configs are worth compiling: the cost model over the whole legal space, thinned so that the few differ.
 //
-// Called by tune for every cell. Levers that the model cannot tell apart (token_pad, tile_queue, register_cap) stay at
-// their default here; the race's neighbour rounds try them.
+// Called by tune for every cell. Levers that the model cannot tell apart stay at their default here (held_levers in
+// candidates.cpp); the race's neighbour rounds try them.
 // Invariant: needs no GPU and no compiler; the same input gives the same list.
 #pragma once
 

@@ -123,7 +123,7 @@ FULCRUM_HD constexpr const char* illegal_reason(const Config& c, Arch arch, cons
   if (shape.k == 0 || shape.k % scale_group != 0 || shape.k > max_extent)
     return "k is a positive multiple of 16, at most 2^30";
   if (ceil_div(shape.k, unit_k) < uint32_t(c.split_k))
-    return "split_k leaves parts of k empty: k is at most 64 columns a part";
+    return "split_k cuts k into more parts than it has units of 64 columns";
   if (shape.local_experts == 0 || uint64_t(shape.first_expert) + shape.local_experts > shape.experts)
     return "local experts lie inside the experts, and there is at least one";
   if (shape.experts > 1024) return "at most 1024 experts";

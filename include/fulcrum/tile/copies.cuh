@@ -20,38 +20,44 @@ class Copies {
 
   FULCRUM_DEVICE void bulk_weights(SharedAddress to, GlobalAddress<const uint8_t> from, uint32_t bytes,
                                    SharedAddress barrier) const {
-    if constexpr (weights_hinted)
-      ptx::cp_async_bulk_shared_global_hint(to, from, bytes, barrier, weights_);
-    else
-      ptx::cp_async_bulk_shared_global(to, from, bytes, barrier);
+    bulk<weights_hinted>(to, from, bytes, barrier, weights_);
   }
 
   FULCRUM_DEVICE void bulk_tokens(SharedAddress to, GlobalAddress<const uint8_t> from, uint32_t bytes,
                                   SharedAddress barrier) const {
-    if constexpr (tokens_hinted)
-      ptx::cp_async_bulk_shared_global_hint(to, from, bytes, barrier, tokens_);
-    else
-      ptx::cp_async_bulk_shared_global(to, from, bytes, barrier);
+    bulk<tokens_hinted>(to, from, bytes, barrier, tokens_);
   }
 
   FULCRUM_DEVICE void async_weights(SharedAddress to, GlobalAddress<const uint8_t> from) const {
-    if constexpr (weights_hinted)
-      ptx::cp_async_cg_16_hint(to, from, 16, weights_);
-    else
-      ptx::cp_async_cg_16(to, from, 16);
+    async<weights_hinted>(to, from, 16, weights_);
   }
 
   // Copies `bytes` (0 to 16) and fills the rest of the 16 with zeros.
   FULCRUM_DEVICE void async_tokens(SharedAddress to, GlobalAddress<const uint8_t> from, uint32_t bytes) const {
-    if constexpr (tokens_hinted)
-      ptx::cp_async_cg_16_hint(to, from, bytes, tokens_);
-    else
-      ptx::cp_async_cg_16(to, from, bytes);
+    async<tokens_hinted>(to, from, bytes, tokens_);
   }
 
  private:
   static constexpr bool weights_hinted = V::config.l2_hint != L2Hint::none;
   static constexpr bool tokens_hinted = V::config.l2_hint == L2Hint::both;
+
+  template <bool hinted>
+  FULCRUM_DEVICE static void bulk(SharedAddress to, GlobalAddress<const uint8_t> from, uint32_t bytes,
+                                  SharedAddress barrier, ptx::CachePolicy policy) {
+    if constexpr (hinted)
+      ptx::cp_async_bulk_shared_global_hint(to, from, bytes, barrier, policy);
+    else
+      ptx::cp_async_bulk_shared_global(to, from, bytes, barrier);
+  }
+
+  template <bool hinted>
+  FULCRUM_DEVICE static void async(SharedAddress to, GlobalAddress<const uint8_t> from, uint32_t bytes,
+                                   ptx::CachePolicy policy) {
+    if constexpr (hinted)
+      ptx::cp_async_cg_16_hint(to, from, bytes, policy);
+    else
+      ptx::cp_async_cg_16(to, from, bytes);
+  }
 
   ptx::CachePolicy weights_{}, tokens_{};
 };
