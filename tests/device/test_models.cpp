@@ -24,12 +24,6 @@ using namespace fulcrum::harness;
 
 namespace {
 
-#ifdef FULCRUM_TESTS_ON_EMULATOR
-constexpr bool full_size = false;
-#else
-constexpr bool full_size = true;
-#endif
-
 // The default of each kind, compiled once.
 const Kernel& default_kernel(const KernelKind& kind) {
   static std::map<std::tuple<DType, bool, Activation>, CompiledKernel> compiled;
@@ -57,7 +51,7 @@ Problem reduced(Problem problem) {
 }
 
 void check_exact(Problem problem) {
-  ProblemOnDevice memory(full_size ? problem : reduced(std::move(problem)));
+  ProblemOnDevice memory(on_emulator ? reduced(std::move(problem)) : problem);
   const CheckResult result = check(memory, default_kernel(kernel_kind(memory.problem().shape)), Data::exact);
   BOOST_TEST(result.passed, result.what);
 }
@@ -85,8 +79,9 @@ BOOST_AUTO_TEST_CASE(models) {
     const Clock clock;
     size_t num_problems = 0;
     for (const uint32_t degree : legal_degrees(model)) {
-      if (!full_size && degree > 1) continue;  // another shape, which reduced() takes away again
-      const std::vector<uint32_t> tokens = degree == 1 && full_size ? std::vector<uint32_t>{16, 512} : std::vector{16u};
+      if (on_emulator && degree > 1) continue;  // another shape, which reduced() takes away again
+      const std::vector<uint32_t> tokens =
+          degree == 1 && !on_emulator ? std::vector<uint32_t>{16, 512} : std::vector{16u};
       for (const Problem& problem : model_problems({model.name, degree, tokens})) {
         check_exact(problem);
         ++num_problems;
@@ -102,7 +97,7 @@ BOOST_AUTO_TEST_CASE(recorded_routings) {
     if (entry.path().extension() != ".csv") continue;
     ++num_files;
     const Clock clock;
-    for (const uint32_t tokens : full_size ? std::vector<uint32_t>{32, 4096} : std::vector<uint32_t>{32}) {
+    for (const uint32_t tokens : on_emulator ? std::vector<uint32_t>{32} : std::vector<uint32_t>{32, 4096}) {
       Problem problem;
       // counts do not say how many experts a token has
       const bool counts = entry.path().stem().string().find("_counts") != std::string::npos;

@@ -21,13 +21,8 @@ using namespace fulcrum::harness;
 
 namespace {
 
-#ifdef FULCRUM_TESTS_ON_EMULATOR
-constexpr CaseSize case_size = CaseSize::tiny;
-constexpr const char* default_seeds = "0:99";
-#else
-constexpr CaseSize case_size = CaseSize::small;
-constexpr const char* default_seeds = "0:999";
-#endif
+constexpr CaseSize case_size = on_emulator ? CaseSize::tiny : CaseSize::small;
+constexpr const char* default_seeds = on_emulator ? "0:99" : "0:999";
 
 }  // namespace
 

@@ -6,8 +6,6 @@
 #include <boost/test/unit_test.hpp>
 #include <fulcrum/fulcrum.hpp>
 
-#include <cstring>
-
 using namespace fulcrum;
 
 namespace {
@@ -121,9 +119,6 @@ BOOST_AUTO_TEST_CASE(routing_calls_are_checked) {
   buffers.lists[0].token_tiles = at<TokenTile>(0x4000);
   buffers.lists[0].tile_m = 32;
   check_words(routing_rules::check_buffers(plan, buffers), Code::invalid_argument, "lists.num_token_tiles is null");
-  for (uint32_t step = 0; step < num_routing_kernels; ++step) {
-    BOOST_TEST(std::strcmp(routing_sources[step].name, csr_entry_name(static_cast<CsrStep>(step))) == 0);
-  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,6 @@
-// The CSR kernels compiled into the tools, and a run of them that brings everything back for comparison with the host.
+// The CSR kernels, and a run of them that brings everything back for comparison with the host.
 //
-// Called by the device tests; compiled_routing_kernels() also by whoever needs a routing on the GPU without NVRTC.
+// Called by the device tests, on a GPU and on the emulator.
 // Invariant: outputs are filled with a pattern beforehand, so that a word that was not written, or one that should not
 // have been, is seen.
 #pragma once
@@ -16,8 +16,8 @@
 
 namespace fulcrum::harness {
 
-// For make_routing_plan().
-RoutingKernels compiled_routing_kernels();
+// For make_routing_plan(); compiled once, for the first device. Throws InputError, DeviceError.
+const RoutingKernels& routing_kernels();
 
 struct TileCut {
   uint32_t tile_m = 0;  // 0: no list

@@ -28,6 +28,13 @@ CompiledKernel compile_kernel(const Config& config, const KernelKind& kind, Arch
   return compiled;
 }
 
+Auxiliary compile_helper(const AuxiliarySource& source, Arch arch) {
+  std::string explanation;
+  const Result<Auxiliary> kernel = jit::compile_auxiliary(source, arch, jit_options(), &explanation);
+  if (!explanation.empty()) throw InputError(explanation);
+  return require(kernel, "loading a kernel: ");
+}
+
 Device current_device() { return require(query_device(require(cuda_api::current_device()))); }
 
 Config read_config(const std::string& text) {

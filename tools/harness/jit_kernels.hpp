@@ -23,6 +23,9 @@ struct CompiledKernel {
 // not load.
 CompiledKernel compile_kernel(const Config& config, const KernelKind& kind, Arch arch);
 
+// The same for a helper kernel, of packing or routing.
+Auxiliary compile_helper(const AuxiliarySource& source, Arch arch);
+
 // The device that the tools use: the current one. Throws DeviceError (code no_device) when there is none.
 Device current_device();
 

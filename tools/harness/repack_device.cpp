@@ -7,7 +7,6 @@
 
 #include <map>
 #include <mutex>
-#include <stdexcept>
 #include <string>
 
 #include "harness/device_memory.hpp"
@@ -25,11 +24,7 @@ const Auxiliary& repack_kernel(RepackKind kind, RepackDirection direction) {
   const auto found = kernels.find(key);
   if (found != kernels.end()) return found->second;
   const RepackEntry& entry = repack_entry(kind, direction);
-  std::string explanation;
-  const Result<Auxiliary> kernel =
-      jit::compile_auxiliary({entry.name, entry.source}, arch, jit_options(), &explanation);
-  if (!kernel.ok()) throw std::runtime_error(explanation.empty() ? message(kernel.status()) : explanation);
-  return kernels.emplace(key, *kernel).first->second;
+  return kernels.emplace(key, compile_helper({entry.name, entry.source}, arch)).first->second;
 }
 
 void run_repack(RepackKind kind, RepackDirection direction, const RepackParams& params, cuda_api::Stream stream) {

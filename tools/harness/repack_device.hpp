@@ -14,7 +14,7 @@
 
 namespace fulcrum::harness {
 
-// The compiled kernel, kept for the life of the program. Throws std::runtime_error.
+// The compiled kernel, kept for the life of the program. Throws InputError, DeviceError.
 const Auxiliary& repack_kernel(RepackKind kind, RepackDirection direction);
 
 // Launches one repack on `stream`; for packing, resets params.refusal first. Throws InputError for sizes that cannot be

@@ -128,18 +128,6 @@ FULCRUM_HD constexpr CsrShared csr_shared(uint32_t local_experts) {
 // 48 KiB is what a block may use without asking the driver for more.
 static_assert(csr_shared(csr_max_experts).total_bytes <= 48 * 1024, "the CSR kernels must launch without an attribute");
 
-// extern "C" names under which the kernels are compiled.
-FULCRUM_HD constexpr const char* csr_entry_name(CsrStep step) {
-  switch (step) {
-    case CsrStep::single: return "fulcrum_csr_single";
-    case CsrStep::count: return "fulcrum_csr_count";
-    case CsrStep::columns: return "fulcrum_csr_columns";
-    case CsrStep::tiles: return "fulcrum_csr_tiles";
-    case CsrStep::place: return "fulcrum_csr_place";
-    default: return "fulcrum_csr_validate";
-  }
-}
-
 // Words when these sizes cannot be sorted, else null. Pointers are the caller's to check.
 FULCRUM_HD constexpr const char* illegal_csr(const CsrParams& params) {
   if (params.top_k < 1) return "top_k must be at least 1";

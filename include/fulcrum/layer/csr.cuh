@@ -282,8 +282,8 @@ FULCRUM_DEVICE void run_csr(const CsrParams& params) {
 
 FULCRUM_NAMESPACE_END
 
-// Defines the kernel of one step, which csr_entry_name() names: the whole source of a helper kernel is the #include of
-// this file and FULCRUM_CSR_KERNEL(single), say. __grid_constant__ keeps the parameters out of local memory.
+// Defines the kernel of one step, whose name and whole source are in host/routing.hpp: the #include of this file and
+// FULCRUM_CSR_KERNEL(single), say. __grid_constant__ keeps the parameters out of local memory.
 #define FULCRUM_CSR_KERNEL(step)                                                \
   extern "C" __global__ void __launch_bounds__(::fulcrum::csr_threads)          \
       fulcrum_csr_##step(const __grid_constant__ ::fulcrum::CsrParams params) { \

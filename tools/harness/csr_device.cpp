@@ -1,20 +1,12 @@
-// The CSR kernels compiled in, and a run of them between filled tails.
+// The CSR kernels, compiled at run time, and a run of them between filled tails.
 //
-// Called by the device tests. Invariant: see csr_device.hpp.
+// Called by the device tests, on a GPU and on the emulator. Invariant: see csr_device.hpp.
 #include "harness/csr_device.hpp"
-
-#include <fulcrum/layer/csr.cuh>
 
 #include <algorithm>
 
 #include "harness/device_memory.hpp"
-
-FULCRUM_CSR_KERNEL(single)
-FULCRUM_CSR_KERNEL(count)
-FULCRUM_CSR_KERNEL(columns)
-FULCRUM_CSR_KERNEL(tiles)
-FULCRUM_CSR_KERNEL(place)
-FULCRUM_CSR_KERNEL(validate)
+#include "harness/jit_kernels.hpp"
 
 namespace fulcrum::harness {
 namespace {
@@ -83,17 +75,13 @@ uint64_t within(int32_t count, uint64_t bound) { return std::min(static_cast<uin
 
 }  // namespace
 
-RoutingKernels compiled_routing_kernels() {
-  const void* const functions[] = {
-      reinterpret_cast<const void*>(fulcrum_csr_single),  reinterpret_cast<const void*>(fulcrum_csr_count),
-      reinterpret_cast<const void*>(fulcrum_csr_columns), reinterpret_cast<const void*>(fulcrum_csr_tiles),
-      reinterpret_cast<const void*>(fulcrum_csr_place),   reinterpret_cast<const void*>(fulcrum_csr_validate),
-  };
-  RoutingKernels kernels;
-  for (uint32_t step = 0; step < num_routing_kernels; ++step) {
-    kernels.steps[step].name = csr_entry_name(static_cast<CsrStep>(step));
-    kernels.steps[step].function.address = functions[step];
-  }
+const RoutingKernels& routing_kernels() {
+  static const RoutingKernels kernels = [] {
+    RoutingKernels compiled;
+    for (uint32_t step = 0; step < num_routing_kernels; ++step)
+      compiled.steps[step] = compile_helper(routing_sources[step], current_device().arch);
+    return compiled;
+  }();
   return kernels;
 }
 
@@ -103,7 +91,7 @@ DeviceCsr build_csr_on_device(const Routing& routing, const DeviceCsrRequest& re
   shape.first_expert = request.range.first;
   shape.local_experts = request.range.count;
   shape.top_k = routing.top_k;
-  const Result<RoutingPlan> plan = make_routing_plan(compiled_routing_kernels(), shape, request.max_tokens);
+  const Result<RoutingPlan> plan = make_routing_plan(routing_kernels(), shape, request.max_tokens);
   require(plan.status());
 
   const auto max_tiles = [&](size_t list) {
