@@ -157,7 +157,7 @@ inline void find_or_compile(Cubin& cubin, const Options& options) {
   CacheEntry entry;
   if (read_entry(folder, key, entry)) return accept(cubin, static_cast<CacheEntry&&>(entry), true);
   (void)make_folders(folder);
-  const KeyLock lock(folder, key);
+  const FileLock lock(folder + "/" + key + ".lock");
   // While this one waited, the lock's former holder may have published the very entry.
   if (lock.status().ok() && read_entry(folder, key, entry))
     return accept(cubin, static_cast<CacheEntry&&>(entry), true);

@@ -204,6 +204,8 @@ BOOST_AUTO_TEST_CASE(where_the_cache_is) {
   unsetenv("XDG_CACHE_HOME");
   setenv("FULCRUM_CACHE_DIR", "/own", 1);
   BOOST_TEST(jit::cache_folder() == "/own");
+  setenv("FULCRUM_CACHE_DIR", "", 1);
+  BOOST_TEST(jit::cache_folder().ends_with("/.cache/fulcrum"));  // as when it is not set
   BOOST_TEST(jit::cache_folder("/named") == "/named");
   if (before != nullptr)
     setenv("FULCRUM_CACHE_DIR", kept.c_str(), 1);

@@ -232,6 +232,9 @@ BOOST_AUTO_TEST_CASE(wrong_buffers_are_named) {
   refused([](Buffers& b) { b.routing.pair_ids = nullptr; }, "routing.pair_ids is null");
   refused([](Buffers& b) { b.row_scales = at<const float>(2); }, "row_scales must be a multiple of 4");
   refused([](Buffers& b) { b.output_rows = RowOrder::token; }, "output_rows cannot be token");
+  refused([](Buffers& b) { b.input_rows = static_cast<RowOrder>(3); }, "input_rows is 3; a RowOrder is at most 2");
+  refused([](Buffers& b) { b.output_rows = static_cast<RowOrder>(0xFFFFFFFF); },
+          "output_rows is 4294967295; a RowOrder");
   refused([](Buffers& b) { b.num_token_tiles = 1u << 20; }, "this batch can have at most 416");
 }
 

@@ -1,6 +1,6 @@
-// Small POSIX helpers: read a whole file, publish a whole file by rename.
+// Small POSIX helpers: read a whole file, publish a whole file by rename, exclude other threads and processes.
 //
-// Called by table.hpp and jit/cache.hpp.
+// Called by table.hpp, jit.hpp and jit/cache.hpp, and by the tuner.
 // Invariant: publish_file() leaves either the old file or the complete new one under its name, whenever the process
 // dies.
 #pragma once
@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <string>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,6 +106,50 @@ inline Status publish_file(const std::string& path, const std::string& temporary
   if (!status.ok()) (void)::unlink(temporary.c_str());
   return status;
 }
+
+/// The right to make what belongs to a lock file: waits until no other thread or process has it. Removes the file when
+/// done; the system drops the lock of a holder that dies.
+class FileLock {
+ public:
+  explicit FileLock(const std::string& path) : path_(path) {
+    for (;;) {
+      fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+      if (fd_ < 0) {
+        status_ = file_error("create a lock file", errno);
+        return;
+      }
+      // Every open() has its own lock, so threads of one process exclude each other too.
+      while (::flock(fd_, LOCK_EX) != 0) {
+        if (errno == EINTR) continue;
+        status_ = file_error("lock a file", errno);
+        ::close(fd_);
+        fd_ = -1;
+        return;
+      }
+      // Whoever held the lock before may have removed this very file; a lock on a nameless file excludes nobody.
+      struct stat held {};
+      struct stat named {};
+      if (::fstat(fd_, &held) == 0 && ::stat(path_.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
+          held.st_dev == named.st_dev)
+        return;
+      ::close(fd_);
+    }
+  }
+  ~FileLock() {
+    if (fd_ < 0) return;
+    (void)::unlink(path_.c_str());
+    (void)::flock(fd_, LOCK_UN);  // close() alone would leave it with a process forked in the meantime
+    ::close(fd_);
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  const Status& status() const { return status_; }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  Status status_{};
+};
 
 /// mkdir -p. True when the folder exists afterwards.
 inline bool make_folders(const std::string& path) {

@@ -50,6 +50,7 @@ inline constexpr const char* weights = "the weights' {subject} is {value} and th
 inline constexpr const char* packed = "the weights were packed for another {subject} than the Plan's";
 inline constexpr const char* out_rows =
     "output_rows cannot be token: several pairs share a token's row; use pair or csr";
+inline constexpr const char* row_order = "{subject} is {value}; a RowOrder is at most {limit}: token, pair or csr";
 inline constexpr const char* tiles = "num_token_tiles is {value}; this batch can have at most {limit}";
 
 inline Status check_pointer(const void* pointer, const char* name, uint32_t bytes) {
@@ -69,6 +70,12 @@ inline Status check_stride(uint64_t given, uint64_t row_bytes, const char* name,
   return given % multiple == 0
              ? success()
              : make_error(Code::invalid_argument, alignment, name, static_cast<int64_t>(given % multiple), multiple);
+}
+
+inline Status check_row_order(RowOrder given, const char* name) {
+  constexpr auto last = static_cast<uint32_t>(RowOrder::csr);
+  const auto number = static_cast<uint32_t>(given);
+  return number <= last ? success() : make_error(Code::invalid_argument, row_order, name, number, last);
 }
 
 inline Status check_weights(const Plan& plan, const Weights& given) {
@@ -98,6 +105,9 @@ inline Status check_buffers(const Plan& plan, const Buffers& given) {
   const uint64_t row_bytes = uint64_t{plan.shape.k} * 2;
   const uint64_t out_bytes = uint64_t{out_columns(plan.shape)} * 2;
   const uint64_t most_tiles = plan.max_tiles(given.num_tokens);
+  Status status = check_row_order(given.input_rows, "input_rows");
+  if (status.ok()) status = check_row_order(given.output_rows, "output_rows");
+  if (!status.ok()) return status;
   if (given.output_rows == RowOrder::token && plan.shape.top_k > 1) return make_error(Code::invalid_argument, out_rows);
   if (given.num_token_tiles > most_tiles) {
     return make_error(Code::invalid_argument, tiles, "num_token_tiles", error_value(given.num_token_tiles),
@@ -107,7 +117,7 @@ inline Status check_buffers(const Plan& plan, const Buffers& given) {
     return make_error(Code::invalid_argument, workspace, "workspace", error_value(given.workspace_bytes),
                       error_value(plan.workspace_bytes()));
   }
-  Status status = check_pointer(given.tokens, "tokens", 16);
+  status = check_pointer(given.tokens, "tokens", 16);
   if (status.ok()) status = check_pointer(given.out, "out", 16);
   if (status.ok()) status = check_stride(given.tokens_stride_bytes, row_bytes, "tokens_stride_bytes", 16);
   if (status.ok()) status = check_stride(given.out_stride_bytes, out_bytes, "out_stride_bytes", 4);

@@ -62,6 +62,11 @@ inline constexpr const char* key_num_sms = "num_sms";
 inline constexpr const char* key_shared_per_sm = "shared_per_sm_bytes";
 inline constexpr const char* key_revision_prefix = "revision.";  // "revision.mma_sync", one per family
 
+/// A row that this build cannot use, as its file has it: cells and the columns they stand in, without the check.
+struct ForeignRow {
+  std::vector<std::string> names, cells;
+};
+
 enum class Match : uint8_t {
   exact,           // this device, shape, layout, and the token count lies in the row's range
   nearest_tokens,  // the same, for the token count nearest by log ratio
@@ -89,7 +94,7 @@ struct Choice {
 class Table {
  public:
   /// Reads a file. Errors: io; parse with the line number (value) for a truncated or edited file, a bad number, a
-  /// missing column. Rows that this build cannot use are left out with a warning, never guessed.
+  /// missing column. Rows that this build cannot use are left out with a warning, never guessed; write() keeps them.
   static Result<Table> load(const char* path);
   static Result<Table> parse(const char* text, uint64_t length);
 
@@ -119,6 +124,8 @@ class Table {
   void set_provenance(const char* run, const char* key, const char* value);
   /// Writes what a device and this build are into run's provenance: the keys above, the name, the family revisions.
   void describe_run(const char* run, const Device& device);
+  /// Takes the rows and the provenance of one run away.
+  void remove_run(const char* run);
   /// Takes the rows and provenance of `other`, replacing rows of the same device, shape, layout, tokens and routing.
   void merge(const Table& other);
 
@@ -130,8 +137,10 @@ class Table {
   int misfit(const Row& row, const DeviceKey& device, const Shape& shape) const;
   double layout_loss(const DeviceKey& device, const Shape& shape, int tier, Layout layout) const;
   void warn(const std::string& words);
+  std::vector<std::string> foreign_columns() const;
 
   std::vector<Row> rows_;
+  std::vector<ForeignRow> foreign_rows_;  // of rows that were left out
   std::vector<Provenance> provenance_;
   std::vector<std::string> warnings_;
 };

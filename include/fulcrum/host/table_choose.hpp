@@ -173,6 +173,18 @@ inline void Table::describe_run(const char* run, const Device& device) {
   }
 }
 
+inline void Table::remove_run(const char* run) {
+  const auto keep_others = [run](auto& list) {
+    size_t kept = 0;
+    for (size_t index = 0; index < list.size(); ++index) {
+      if (list[index].run != run) std::swap(list[kept++], list[index]);
+    }
+    list.resize(kept);
+  };
+  keep_others(rows_);
+  keep_others(provenance_);
+}
+
 inline void Table::merge(const Table& other) {
   const size_t num_old = rows_.size();
   std::vector<bool> replaced(num_old, false);
@@ -185,6 +197,12 @@ inline void Table::merge(const Table& other) {
     for (int number = 2; has_run(name); ++number) name = line.run + "-" + std::to_string(number);
     renamed.emplace_back(line.run, name);
   }
+  const auto name_here = [&renamed](const std::string& run) {
+    for (const auto& names : renamed) {
+      if (names.first == run) return names.second;
+    }
+    return run;
+  };
   for (Row row : other.rows_) {
     DeviceKey incoming;
     const bool known = other.run_device(row.run, incoming);
@@ -196,12 +214,14 @@ inline void Table::merge(const Table& other) {
         replaced[index] = true;
       }
     }
-    for (const auto& names : renamed) {
-      if (names.first != row.run) continue;
-      row.run = names.second;
-      break;
-    }
+    row.run = name_here(row.run);
     rows_.push_back(row);
+  }
+  for (ForeignRow row : other.foreign_rows_) {
+    for (size_t place = 0; place < row.names.size(); ++place) {
+      if (row.names[place] == "run") row.cells[place] = name_here(row.cells[place]);
+    }
+    foreign_rows_.push_back(row);
   }
   for (const Provenance& line : other.provenance_) {
     for (const auto& names : renamed) {

@@ -95,9 +95,15 @@ class TableReader {
       if (name == "layout") layout = fields[place];
       if (name == "config") config = fields[place];
     }
-    if (kind != "gemm") return leave_out("rows of kind \"" + kind + "\" are for a newer version");
-    if (!parse_shape(shape, row.shape)) return leave_out("the shape \"" + shape + "\" is for a newer version");
-    if (!read_config(config, row.config)) return success();
+    std::string reason;
+    if (kind != "gemm") {
+      reason = "rows of kind \"" + kind + "\" are for a newer version";
+    } else if (!parse_shape(shape, row.shape)) {
+      reason = "the shape \"" + shape + "\" is for a newer version";
+    } else {
+      reason = read_config(config, row.config);
+    }
+    if (!reason.empty()) return leave_out(reason, fields);
     if (layout != detail::layout_text(layout_of(row.config)))
       return error("the layout column does not agree with the config");
     warn_illegal(row);
@@ -116,8 +122,11 @@ class TableReader {
     return success();
   }
 
-  Status leave_out(const std::string& reason) {
+  Status leave_out(const std::string& reason, const std::vector<std::string>& fields) {
     table_.warn("a row is left out: " + reason);
+    const auto without_check = static_cast<std::ptrdiff_t>(fields.size()) - 1;
+    table_.foreign_rows_.push_back(
+        {{names_.begin(), names_.begin() + without_check}, {fields.begin(), fields.begin() + without_check}});
     return success();
   }
 
@@ -130,17 +139,15 @@ class TableReader {
     return false;
   }
 
-  /// False when the row must be left out; the warning has been given.
-  bool read_config(const std::string& text, Config& config) {
+  /// Why the row must be left out; nothing when it can be used.
+  std::string read_config(const std::string& text, Config& config) {
     std::string known;
     for (const std::string& part : detail::split(text, ',')) {
       const std::string name = part.substr(0, part.find('='));
       bool found = false;
       for (const LeverInfo& lever : lever_infos) found = found || name == lever.name;
       if (!found && !may_ignore(name)) {
-        (void)leave_out("its lever \"" + name +
-                        "\" may change packed bytes or results, and this version does not know it");
-        return false;
+        return "its lever \"" + name + "\" may change packed bytes or results, and this version does not know it";
       }
       if (!found) {
         table_.warn("the lever \"" + name + "\" is not known to this version and is ignored");
@@ -149,9 +156,8 @@ class TableReader {
       known += (known.empty() ? "" : ",") + part;
     }
     const ConfigError problem = parse_config(known.c_str(), config);
-    if (problem.what == nullptr) return true;
-    (void)leave_out(std::string(problem.what) + " in \"" + known.substr(static_cast<size_t>(problem.position)) + "\"");
-    return false;
+    if (problem.what == nullptr) return "";
+    return std::string(problem.what) + " in \"" + known.substr(static_cast<size_t>(problem.position)) + "\"";
   }
 
   /// choose() passes over a row that is illegal on its own device; a newer version may have other rules, so it stays.

@@ -158,9 +158,10 @@ inline std::string write_cell(const Column& column, const Row& row) {
   return row.source == Source::modelled ? "modelled" : "measured";
 }
 
-/// False when the text is not of the column's form. kind, shape, layout and config are left to TableReader: what they
-/// hold may be right and yet of no use to this build.
+/// False when the text is not of the column's form; an empty cell of a column that may be missing is as if it were.
+/// kind, shape, layout and config are left to TableReader: what they hold may be right and yet of no use to this build.
 inline bool read_cell(const Column& column, const std::string& text, Row& row) {
+  if (text.empty() && !column.required) return true;
   if (column.text != nullptr) row.*column.text = text;
   if (column.decimal != nullptr) return read_decimal(text, row.*column.decimal);
   if (column.count != nullptr) return read_count(text, row.*column.count);
@@ -170,6 +171,13 @@ inline bool read_cell(const Column& column, const std::string& text, Row& row) {
   if (name != "source") return true;
   row.source = text == "modelled" ? Source::modelled : Source::measured;
   return text == "modelled" || text == "measured";
+}
+
+inline std::string foreign_cell(const ForeignRow& row, const std::string& name) {
+  for (size_t place = 0; place < row.names.size(); ++place) {
+    if (row.names[place] == name) return row.cells[place];
+  }
+  return "";
 }
 
 inline std::string line_check(const char* line, size_t length) {
@@ -240,6 +248,20 @@ inline bool parse_shape(const std::string& text, Shape& shape) {
   return num_read == 8;
 }
 
+/// Columns of rows that were left out which this build does not write itself.
+inline std::vector<std::string> Table::foreign_columns() const {
+  std::vector<std::string> names;
+  for (const ForeignRow& row : foreign_rows_) {
+    for (const std::string& name : row.names) {
+      bool known = false;
+      for (const detail::Column& column : detail::columns) known = known || name == column.name;
+      for (const std::string& other : names) known = known || name == other;
+      if (!known) names.push_back(name);
+    }
+  }
+  return names;
+}
+
 inline std::string Table::to_text() const {
   std::string text = "# format: fulcrum-table 1\n# version: " FULCRUM_VERSION_TEXT "\n";
   for (const LeverKind kind : {LeverKind::layout, LeverKind::math, LeverKind::tune, LeverKind::run}) {
@@ -252,18 +274,27 @@ inline std::string Table::to_text() const {
   for (const Provenance& line : provenance_) {
     text += "# " + (line.run.empty() ? line.key : line.run + "/" + line.key) + ": " + line.value + "\n";
   }
+  const std::vector<std::string> extra = foreign_columns();
   for (const detail::Column& column : detail::columns) text += std::string(column.name) + "\t";
+  for (const std::string& name : extra) text += name + "\t";
   text += "check\n";
+  const auto add_line = [&text](const std::string& line) {  // every cell of it ends with a tab
+    text += line + detail::line_check(line.data(), line.size() - 1) + "\n";
+  };
   for (const Row& row : rows_) {
     std::string line;
-    for (const detail::Column& column : detail::columns) {
-      line += (&column == detail::columns ? "" : "\t") + detail::write_cell(column, row);
-    }
-    text += line + "\t" + detail::line_check(line.data(), line.size()) + "\n";
+    for (const detail::Column& column : detail::columns) line += detail::write_cell(column, row) + "\t";
+    add_line(line + std::string(extra.size(), '\t'));
+  }
+  for (const ForeignRow& row : foreign_rows_) {
+    std::string line;
+    for (const detail::Column& column : detail::columns) line += detail::foreign_cell(row, column.name) + "\t";
+    for (const std::string& name : extra) line += detail::foreign_cell(row, name) + "\t";
+    add_line(line);
   }
   Fnv64 hash;
   hash.update(text.data(), text.size());
-  return text + "# end " + std::to_string(rows_.size()) + " " + hash.hex() + "\n";
+  return text + "# end " + std::to_string(rows_.size() + foreign_rows_.size()) + " " + hash.hex() + "\n";
 }
 
 inline Status Table::write(const char* path) const {

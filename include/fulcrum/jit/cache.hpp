@@ -12,7 +12,6 @@
 
 #include <cstdlib>
 #include <string>
-#include <sys/file.h>
 
 FULCRUM_NAMESPACE_BEGIN
 namespace jit {
@@ -22,11 +21,12 @@ struct CacheEntry {
   std::string log;
 };
 
-/// The folder to use: `named`, FULCRUM_CACHE_DIR, XDG_CACHE_HOME/fulcrum or ~/.cache/fulcrum. "" is no cache.
+/// The folder to use: `named`, FULCRUM_CACHE_DIR, XDG_CACHE_HOME/fulcrum or ~/.cache/fulcrum. "" is no cache; a
+/// variable of the environment that is empty counts as not set.
 inline std::string cache_folder(const char* named = nullptr) {
   if (named != nullptr) return named;
   const char* own = std::getenv("FULCRUM_CACHE_DIR");
-  if (own != nullptr) return own;
+  if (own != nullptr && *own != '\0') return own;
   const char* xdg = std::getenv("XDG_CACHE_HOME");
   if (xdg != nullptr && *xdg == '/') return std::string(xdg) + "/fulcrum";  // the XDG standard ignores relative paths
   const char* home = std::getenv("HOME");
@@ -78,49 +78,6 @@ inline Status write_entry(const std::string& folder, const std::string& key, con
   const std::string base = folder + "/" + key;
   return publish_file(base + ".cubin", base + ".tmp", detail::pack_entry(key, entry));
 }
-
-/// The right to compile one key: waits until no other thread or process has it. Removes its file when done.
-class KeyLock {
- public:
-  KeyLock(const std::string& folder, const std::string& key) : path_(folder + "/" + key + ".lock") {
-    for (;;) {
-      fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-      if (fd_ < 0) {
-        status_ = file_error("create a lock file", errno);
-        return;
-      }
-      // Every open() has its own lock, so threads of one process exclude each other too.
-      while (::flock(fd_, LOCK_EX) != 0) {
-        if (errno == EINTR) continue;
-        status_ = file_error("lock a file", errno);
-        ::close(fd_);
-        fd_ = -1;
-        return;
-      }
-      // Whoever held the lock before may have removed this very file; a lock on a nameless file excludes nobody.
-      struct stat held {};
-      struct stat named {};
-      if (::fstat(fd_, &held) == 0 && ::stat(path_.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
-          held.st_dev == named.st_dev)
-        return;
-      ::close(fd_);
-    }
-  }
-  ~KeyLock() {
-    if (fd_ < 0) return;
-    (void)::unlink(path_.c_str());
-    (void)::flock(fd_, LOCK_UN);  // close() alone would leave it with a process forked in the meantime
-    ::close(fd_);
-  }
-  KeyLock(const KeyLock&) = delete;
-  KeyLock& operator=(const KeyLock&) = delete;
-  const Status& status() const { return status_; }
-
- private:
-  std::string path_;
-  int fd_ = -1;
-  Status status_{};
-};
 
 }  // namespace jit
 FULCRUM_NAMESPACE_END
