@@ -1,11 +1,11 @@
 // The journal: what a run did, one line of JSON an event, flushed before the next step.
 //
 // Called by the steps of tune; read by people, and by whoever wants to know how far a run came that died.
-// Invariant: a line is written whole and is on its way to the disk before write() returns. A journal that cannot be
-// written is reported once and costs nothing else.
+// Invariant: a line is written whole, at the end of the file, and is on its way to the disk before write() returns;
+// runs that share a journal do not break each other's lines, and a line that a dead run left unfinished breaks no
+// other. A journal that cannot be written is reported once and costs nothing else.
 #pragma once
 
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <variant>
@@ -23,14 +23,14 @@ class Journal {
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // Starts a new file. Returns false when it cannot be made.
+  // Goes on at the end of the file. Returns false when it cannot be written.
   bool open(const std::string& path);
 
   // {"event": "...", fields ...}; nothing without a file.
   void write(const char* event, const Fields& fields);
 
  private:
-  std::FILE* file_ = nullptr;
+  int file_ = -1;
 };
 
 }  // namespace fulcrum::tuner

@@ -80,6 +80,11 @@ Row row_of(const TuneRun& run, const Cell& cell) {
   return row;
 }
 
+// What is at `path`; an empty table when nothing is.
+Result<Table> load_or_empty(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0 ? Table::load(path.c_str()) : Result<Table>(Table{});
+}
+
 }  // namespace
 
 Rates rates_of(const TuneRun& run, const Cell& cell) {
@@ -93,26 +98,44 @@ Rates rates_of(const TuneRun& run, const Cell& cell) {
   return rates;
 }
 
-Table load_earlier(const std::string& path) {
-  if (::access(path.c_str(), F_OK) != 0) return Table{};
-  Result<Table> table = Table::load(path.c_str());
-  if (!table.ok()) {
+void check_out(const std::string& path) {
+  const Result<Table> there = load_or_empty(path);
+  if (!there.ok()) {
     throw harness::InputError(fmt::format("{} exists and is not a table that can be added to ({}); give another --out",
-                                          path, message(table.status())));
+                                          path, message(there.status())));
   }
-  return *table;
+  const std::string probe = fmt::format("{}.tmp.{}", path, ::getpid());  // as Table::write() names its own
+  const Status status = publish_file(probe, probe, "");
+  (void)::unlink(probe.c_str());
+  if (!status.ok()) {
+    throw harness::InputError(
+        fmt::format("{} cannot be written ({}); give --out in a folder that can", path, message(status)));
+  }
 }
 
-void write_table(const TuneRun& run, const Table& earlier) {
+void write_table(const TuneRun& run) {
   Table fresh;
   add_provenance(run, fresh);
   for (const Cell& cell : run.cells) {
     if (cell.result) fresh.add(row_of(run, cell));
   }
-  Table whole = earlier;
-  whole.merge(fresh);
-  const Status status = whole.write(run.options.out.c_str());
-  if (!status.ok()) throw harness::InputError(fmt::format("{}: {}", run.options.out, message(status)));
+  const std::string& path = run.options.out;
+  const FileLock lock(path + ".lock");  // from reading to renaming: what another run writes in between would be lost
+  Status status = lock.status();
+  if (status.ok()) {
+    Result<Table> whole = load_or_empty(path);
+    if (!whole.ok()) {
+      const std::string saved = path + "." + run.run_id;
+      const Status rescue = fresh.write(saved.c_str());
+      throw harness::InputError(fmt::format("{} has become something else than a table ({}); this run's rows {} {}",
+                                            path, message(whole.status()),
+                                            rescue.ok() ? "are in" : "could not be saved in", saved));
+    }
+    whole->remove_run(run.run_id.c_str());  // as this run wrote it before
+    whole->merge(fresh);
+    status = whole->write(path.c_str());
+  }
+  if (!status.ok()) throw harness::InputError(fmt::format("{}: {}", path, message(status)));
 }
 
 void write_records(const TuneRun& run) {

@@ -27,12 +27,13 @@ void model_cells(TuneRun& run);
 // result says whether its kernel was run.
 void emulate_best(TuneRun& run);
 
-// The table that is already at `path`, or an empty one. Throws InputError for a file that is no table.
-Table load_earlier(const std::string& path);
+// Throws InputError when what is at `path` is no table, or when no table could be written there.
+void check_out(const std::string& path);
 
-// Writes `earlier` with this run's rows in one rename: rows that this run did not tune again stay. Throws InputError
-// when the file cannot be written.
-void write_table(const TuneRun& run, const Table& earlier);
+// Writes this run's rows into the table that is at options.out at that moment, in one rename: rows that this run did
+// not tune again stay, those of a run that goes on at the same time too. Throws InputError when the file cannot be
+// written; when it is no table any more, this run's rows are saved beside it first.
+void write_table(const TuneRun& run);
 
 // Appends this run's measurements to options.records; nothing without that option. Throws InputError.
 void write_records(const TuneRun& run);

@@ -9,7 +9,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
+#include <system_error>
 #include <thread>
 
 #include "harness/input_error.hpp"
@@ -66,6 +68,7 @@ void set_defaults(TuneRun& run) {
   run.run_id = harness::gpu_file_name(run.target.device.name) + "-";
   std::copy_if(run.date.begin(), run.date.end(), std::back_inserter(run.run_id),
                [](char letter) { return letter != '-' && letter != ':'; });
+  run.run_id += fmt::format("-{}", ::getpid());  // two runs may begin in one second and write one table
   if (!run.journal.open(options.journal)) {
     throw harness::InputError(fmt::format("{} cannot be written; give --out in a folder that can", options.journal));
   }
@@ -75,16 +78,37 @@ void set_defaults(TuneRun& run) {
                             {"budget_s", options.budget_s}});
 }
 
-// Workers and this process share compiled code through the cache, so there must be one.
-void ensure_cache() {
-  const std::string folder = jit::cache_folder();
-  if (!folder.empty() && make_folders(folder) && ::access(folder.c_str(), W_OK) == 0) return;
-  char temporary[] = "/tmp/fulcrum-cache-XXXXXX";
-  if (::mkdtemp(temporary) == nullptr)
-    throw harness::InputError("neither the cache of compiled code nor /tmp can be written");
-  fmt::print(stderr, "the cache '{}' cannot be written; using {} for this run\n", folder, temporary);
-  (void)::setenv("FULCRUM_CACHE_DIR", temporary, 1);
-}
+// Workers and this process share compiled code through the cache, so there must be one: where the usual one cannot be
+// written, a folder that is removed when the run ends, by an interrupt too.
+class Cache {
+ public:
+  Cache() {
+    const std::string folder = jit::cache_folder();
+    if (!folder.empty() && make_folders(folder) && ::access(folder.c_str(), W_OK) == 0) return;
+    std::error_code error;
+    const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+    std::string name = (parent / "fulcrum-cache-XXXXXX").string();
+    if (error || ::mkdtemp(name.data()) == nullptr) {
+      throw harness::InputError(
+          fmt::format("neither the cache of compiled code, '{}', nor a folder for temporary "
+                      "files can be written; set FULCRUM_CACHE_DIR or TMPDIR",
+                      folder));
+    }
+    temporary_ = name;
+    fmt::print(stderr, "the cache '{}' cannot be written; using {} for this run\n", folder, temporary_);
+    (void)::setenv("FULCRUM_CACHE_DIR", temporary_.c_str(), 1);
+  }
+  ~Cache() {
+    if (temporary_.empty()) return;
+    std::error_code ignored;
+    std::filesystem::remove_all(temporary_, ignored);
+  }
+  Cache(const Cache&) = delete;
+  Cache& operator=(const Cache&) = delete;
+
+ private:
+  std::string temporary_;  // empty: the usual one is used
+};
 
 void measure_roofs(TuneRun& run) {
   if (run.has_gpu) {
@@ -209,23 +233,23 @@ int tune(const TuneOptions& options) {
   watch_interrupts();
   if (!options.records.empty()) harness::append_records(options.records, {});  // better refused now than at the end
   run.cells = make_cells(options.cells);
-  const Table earlier = load_earlier(options.out);
+  check_out(options.out);
   find_target(run);
   for (Cell& cell : run.cells) cell.arch = run.target.device.arch;
   set_defaults(run);
-  ensure_cache();
+  const Cache cache;
   measure_roofs(run);
   if (!interrupted()) rank_cells(run);
   if (!interrupted()) compile_candidates(run);
   const bool all_ranked =
       std::all_of(run.cells.begin(), run.cells.end(), [](const Cell& c) { return c.model != nullptr; });
   if (run.has_gpu) {
-    if (!interrupted()) race_cells(run, [&] { write_table(run, earlier); });
+    if (!interrupted()) race_cells(run, [&] { write_table(run); });
   } else if (all_ranked) {
     model_cells(run);
     if (!interrupted()) emulate_best(run);
   }
-  write_table(run, earlier);
+  write_table(run);
   if (run.has_gpu) write_records(run);
   print_summary(run);
   if (interrupted()) return 130;
