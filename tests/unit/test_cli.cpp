@@ -32,20 +32,22 @@ struct Outcome {
   std::string out, err;
 };
 
-Outcome fulcrum_cli(const TemporaryFolder& folder, const std::string& arguments) {
-  const std::string command = "FULCRUM_CACHE_DIR='" + folder.path() + "/cache' '" + tool() + "' " + arguments + " >'" +
-                              (folder / "out") + "' 2>'" + (folder / "err") + "' </dev/null";
+// `environment` comes after the cache in the test's folder, and may name another.
+Outcome fulcrum_cli(const TemporaryFolder& folder, const std::string& arguments, const std::string& environment = "") {
+  const std::string command = "FULCRUM_CACHE_DIR='" + folder.path() + "/cache' " + environment + " '" + tool() + "' " +
+                              arguments + " >'" + (folder / "out") + "' 2>'" + (folder / "err") + "' </dev/null";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(folder / "out"), read_text(folder / "err")};
 }
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// A small cell, with everything pinned but the stages, so that two kernels are compiled.
-const std::string small_tune =
-    "tune --arch sm_80 --n 64 --k 64 --experts 8 --top-k 2 --tokens 16 --top 2 --jobs 2 --tile-n 64 --tile-m 8 "
+// A small cell, with everything pinned but the stages.
+const std::string cell_tune =
+    "tune --arch sm_80 --n 64 --k 64 --experts 8 --top-k 2 --tokens 16 --jobs 2 --tile-n 64 --tile-m 8 "
     "--tile-k 64 "
     "--warps-n 2 --warps-m 1 --copy cp_async --code-word f16 --k-order natural --token-granularity 8 ";
+const std::string small_tune = cell_tune + "--top 2 ";  // two kernels are compiled
 
 }  // namespace
 
@@ -56,7 +58,10 @@ BOOST_AUTO_TEST_CASE(usage) {
   BOOST_TEST(fulcrum_cli(folder, "--help").code == 0);
   BOOST_TEST(holds(fulcrum_cli(folder, "--version").out, FULCRUM_VERSION_TEXT));
   BOOST_TEST(fulcrum_cli(folder, "").code == 1);
-  BOOST_TEST(fulcrum_cli(folder, "no_such_verb").code == 1);
+  const Outcome unknown = fulcrum_cli(folder, "spcae");
+  BOOST_TEST(unknown.code == 1);
+  BOOST_TEST(unknown.err == "fulcrum: there is no verb 'spcae'; the closest is 'space', and --help lists them all\n");
+  BOOST_TEST(!holds(fulcrum_cli(folder, "compile-workr").err, "'compile-worker'"));  // hidden verbs stay so
   BOOST_TEST(fulcrum_cli(folder, "tune --no-such-flag").code == 1);
   BOOST_TEST(fulcrum_cli(folder, "tune --arch sm_12").code == 1);
   BOOST_TEST(fulcrum_cli(folder, "tune --workload other").code == 1);
@@ -85,6 +90,60 @@ BOOST_AUTO_TEST_CASE(space_says_why) {
   BOOST_TEST(list.code == 0);
   BOOST_TEST(holds(list.out, "legal variants"));
   BOOST_TEST(fulcrum_cli(folder, "space --stages many").code == 1);
+  const Outcome empty = fulcrum_cli(folder, "space --config ''");
+  BOOST_TEST(empty.code == 1);
+  BOOST_TEST(holds(empty.err, "--config: it is empty; name levers"));
+  const Outcome negative = fulcrum_cli(folder, "space --limit -1");
+  BOOST_TEST(negative.code == 1);
+  BOOST_TEST(holds(negative.err, "--limit: Value -1 not in range 0 to 1000000"));
+}
+
+BOOST_AUTO_TEST_CASE(verify_says_what_is_wrong_with_a_config_before_it_asks_for_a_gpu) {
+  const TemporaryFolder folder;
+  for (const auto& [config, words] :
+       {std::pair("tile_q=1", "no such lever"), std::pair("tile_n=100", "tile_n is a multiple of 64"),
+        std::pair("''", "empty")}) {
+    const Outcome outcome = fulcrum_cli(folder, std::string("verify --config ") + config);
+    BOOST_TEST(outcome.code == 1, config);
+    BOOST_TEST(holds(outcome.err, words), outcome.err);
+  }
+  write_text(folder / "broken.tsv", "not a table\n");
+  BOOST_TEST(fulcrum_cli(folder, "verify " + (folder / "broken.tsv")).code == 1);
+}
+
+BOOST_AUTO_TEST_CASE(json_holds_whatever_bytes_a_name_has) {
+  const TemporaryFolder folder;
+  Table table;
+  table.set_provenance("", "note", "caf\xe9");
+  Row row;
+  row.run = "r\xff";
+  row.shape = {64, 64, 8, 8, 0, 2, DType::f16, Projection::plain, Activation::none};
+  row.tokens_first = row.tokens_last = 16;
+  row.routing = "trace:\xfe.csv";
+  row.config = default_config(kernel_kind(row.shape));
+  table.add(row);
+  const std::string path = folder / "t\xff.tsv";
+  BOOST_REQUIRE(table.write(path.c_str()).ok());
+  const Outcome show = fulcrum_cli(folder, "show --json '" + path + "'");
+  BOOST_TEST(show.code == 0, show.err);
+  BOOST_TEST(holds(show.out, "\"routing\": \"trace:\xef\xbf\xbd.csv\""), show.out);
+  BOOST_TEST(holds(show.out, "caf\xef\xbf\xbd"));
+  const Outcome tune = fulcrum_cli(folder, cell_tune + "--top 1 --stages 4 --json --out '" + path + "'");
+  BOOST_TEST(tune.code == 0, tune.err);
+  BOOST_TEST(holds(tune.out, "/t\xef\xbf\xbd.tsv\""), tune.out);
+  BOOST_TEST(Table::load(path.c_str())->rows().size() == 2u);  // the row of a GPU that nobody named is still there
+}
+
+BOOST_AUTO_TEST_CASE(a_temporary_cache_is_gone_when_the_run_is) {
+  const TemporaryFolder folder, temporary;
+  const std::string environment = "FULCRUM_CACHE_DIR=/dev/null/cache TMPDIR='" + temporary.path() + "'";
+  const std::string out = "--top 1 --out " + (folder / "t.tsv");
+  const Outcome tune = fulcrum_cli(folder, cell_tune + out + " --stages 4", environment);
+  BOOST_TEST(tune.code == 0, tune.err);
+  BOOST_TEST(holds(tune.err, temporary.path() + "/fulcrum-cache-"), tune.err);
+  BOOST_TEST(temporary.count("") == 0);
+  BOOST_TEST(fulcrum_cli(folder, cell_tune + out + " --stages 100", environment).code == 1);  // after it was made
+  BOOST_TEST(temporary.count("") == 0);
 }
 
 BOOST_AUTO_TEST_CASE(show_refuses_what_is_no_table) {
@@ -140,6 +199,10 @@ BOOST_AUTO_TEST_CASE(tune_refuses_before_it_works) {
   const Outcome nothing_legal = fulcrum_cli(folder, "tune --workload decode --cases K0 --tile-n 64 --stages 100");
   BOOST_TEST(nothing_legal.code == 1);
   BOOST_TEST(holds(nothing_legal.err, "none of"));
+  const Outcome many = fulcrum_cli(folder, shape + " --n 64 --tokens 131073");
+  BOOST_TEST(many.code == 1);
+  BOOST_TEST(holds(many.err, "131073 tokens are more than the 131072 a batch can have"), many.err);
+  BOOST_TEST(holds(fulcrum_cli(folder, "routing --tokens 131073").err, "131073 not in range 0 to 131072"));
   BOOST_TEST(fulcrum_cli(folder, "tune --budget nan").code == 1);
   BOOST_TEST(fulcrum_cli(folder, "tune --warps-m 536870912 --workload decode --cases K0").code == 1);
 }
@@ -209,13 +272,27 @@ BOOST_AUTO_TEST_CASE(models_are_refused_before_anything_runs) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(an_interrupt_leaves_a_table) {
+// Before anything is compiled: the journal, which comes first, was not even made.
+BOOST_AUTO_TEST_CASE(a_table_that_cannot_be_written_is_noticed_at_the_start) {
   const TemporaryFolder folder;
+  const std::string journal = folder / "journal";
+  for (const std::string& out : {folder / "no/such/folder.tsv", std::string("/dev/null/t.tsv"), folder.path()}) {
+    const Outcome outcome = fulcrum_cli(folder, small_tune + "--journal " + journal + " --out " + out);
+    BOOST_TEST(outcome.code == 1, out);
+    BOOST_TEST(holds(outcome.err, "give "), outcome.err);
+    BOOST_TEST(holds(outcome.err, "--out"), outcome.err);
+  }
+  BOOST_TEST(folder.count("journal") == 0);
+}
+
+BOOST_AUTO_TEST_CASE(an_interrupt_leaves_a_table) {
+  const TemporaryFolder folder, temporary;
   const std::string path = folder / "table.tsv";
   (void)::fflush(nullptr);  // what is buffered must not be written twice
   const pid_t child = ::fork();
   if (child == 0) {
-    (void)::setenv("FULCRUM_CACHE_DIR", folder.path().c_str(), 1);
+    (void)::setenv("FULCRUM_CACHE_DIR", "/dev/null/cache", 1);
+    (void)::setenv("TMPDIR", temporary.path().c_str(), 1);
     (void)!::freopen((folder / "out").c_str(), "w", stdout);
     (void)!::freopen((folder / "err").c_str(), "w", stderr);
     ::execl(tool().c_str(), "fulcrum", "tune", "--arch", "sm_80", "--workload", "decode", "--cases", "K0", "--jobs",
@@ -229,6 +306,7 @@ BOOST_AUTO_TEST_CASE(an_interrupt_leaves_a_table) {
   (void)::waitpid(child, &status, 0);
   BOOST_TEST(WIFEXITED(status));
   BOOST_TEST(WEXITSTATUS(status) == 130);
+  BOOST_TEST(temporary.count("") == 0);  // the cache of this run alone
   BOOST_TEST(Table::load(path.c_str()).ok());
 }
 

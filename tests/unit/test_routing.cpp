@@ -229,6 +229,17 @@ BOOST_AUTO_TEST_CASE(specs_have_a_canonical_text) {
   BOOST_TEST(spec.runs == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(batches_have_a_largest_size) {
+  const RoutingSpec spec = parse_routing_spec("uniform");
+  BOOST_TEST(make_routing(spec, {most_tokens, 8, 2}).tokens == 131072u);
+  for (const uint32_t tokens : {most_tokens + 1, UINT32_MAX}) {
+    BOOST_CHECK_EXCEPTION(make_routing(spec, {tokens, 8, 2}), InputError, [&](const InputError& error) {
+      return std::string(error.what()) ==
+             std::to_string(tokens) + " tokens are more than the 131072 a batch can have; split the batch";
+    });
+  }
+}
+
 BOOST_AUTO_TEST_CASE(bad_specs_say_what_is_wrong) {
   BOOST_TEST(error_of("zipf").find("'zipf' is not one of probe, receipt") != std::string::npos);
   BOOST_TEST(error_of("probe:seed=1").find("no option 'seed=1'") != std::string::npos);

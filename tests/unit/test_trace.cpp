@@ -206,6 +206,16 @@ BOOST_AUTO_TEST_CASE(ids_may_be_none) {
   BOOST_TEST(routing.weights[padded - 1] == 1.0f);
 }
 
+BOOST_AUTO_TEST_CASE(a_recording_that_names_no_expert_is_refused) {
+  const std::string head = "token,e0,e1\n";
+  const std::string words = "name no expert (every id is -1): nothing to sample";
+  BOOST_TEST(error_of(head + repeat("0,-1,-1\n", 3)) == "all 3 rows of F " + words);
+  BOOST_TEST(error_of(head + repeat("0,-1,-1\n", 40)) == "all 40 rows of F " + words);  // no warm-up either
+  const std::string layers = "token,layer,e0,e1\n0,3,1,2\n0,9,-1,-1\n";
+  BOOST_TEST(error_of(layers, {2, 8, 2}, ":layer=9") == "all 1 rows of layer 9 of F " + words);
+  BOOST_TEST(error_of(layers, {2, 8, 2}, ":layer=3") == "no error");
+}
+
 BOOST_AUTO_TEST_CASE(recorded_tokens_of_one_layer) {
   TraceReport report;
   const Routing routing = sample(data("deepseek-v4-flash_tokens.csv") + ":layer=22", {790, 256, 6}, &report);

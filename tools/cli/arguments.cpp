@@ -107,6 +107,16 @@ CLI::Option* add_tokens(CLI::App* verb, std::vector<uint32_t>& tokens, const std
       ->check(CLI::Range(1, 131072));
 }
 
+CLI::Option* add_config(CLI::App* verb, std::string& config, const std::string& words) {
+  return verb->add_option_function<std::string>(
+      "--config",
+      [&config](const std::string& text) {
+        if (text.empty()) throw CLI::ValidationError("--config", "it is empty; name levers, as in tile_n=128,stages=4");
+        config = text;
+      },
+      words);
+}
+
 void add_lever_flags(CLI::App* verb, tuner::Pins& pins) {
   for (int32_t lever = 0; lever < num_levers; ++lever) {
     const LeverInfo& info = lever_infos[lever];

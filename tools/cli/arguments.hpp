@@ -37,6 +37,9 @@ CLI::Option* add_tensor_parallel(CLI::App* verb, uint32_t& degree);
 // --tokens: counts separated by commas.
 CLI::Option* add_tokens(CLI::App* verb, std::vector<uint32_t>& tokens, const std::string& words);
 
+// --config: one Config as text, which may not be empty.
+CLI::Option* add_config(CLI::App* verb, std::string& config, const std::string& words);
+
 // --tile-n, --stages, --copy ...: each holds one lever still.
 void add_lever_flags(CLI::App* verb, tuner::Pins& pins);
 

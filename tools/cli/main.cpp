@@ -5,10 +5,16 @@
 // Invariant: words for people go to stderr unless they are the verb's own output.
 #include <fulcrum/core/macros.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -26,6 +32,34 @@ constexpr const char* exit_codes =
     "needed; "
     "130 interrupted.";
 
+// Letters to insert, remove or replace to make one word of the other.
+size_t edit_distance(std::string_view from, std::string_view to) {
+  std::vector<size_t> row(to.size() + 1);  // of the first letters of `from`, to every beginning of `to`
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < from.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < to.size(); ++j) {
+      const size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
+      diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
+    }
+  }
+  return row.back();
+}
+
+// The verb that `word` is most like; empty when it is a verb itself.
+std::string closest_verb(const CLI::App& app, const std::string& word) {
+  std::string closest;
+  size_t least = SIZE_MAX;
+  for (const CLI::App* verb : app.get_subcommands({})) {
+    if (verb->get_name() == word) return "";
+    const size_t distance = edit_distance(word, verb->get_name());
+    if (verb->get_group().empty() || distance >= least) continue;  // without a group: hidden
+    least = distance;
+    closest = verb->get_name();
+  }
+  return closest;
+}
+
 int run(int argc, char** argv) {
   CLI::App app(about, "fulcrum");
   app.set_version_flag("--version", "fulcrum " FULCRUM_VERSION_TEXT);
@@ -42,6 +76,13 @@ int run(int argc, char** argv) {
   fulcrum::cli::add_space(app, exit_code);
   fulcrum::cli::add_show(app, exit_code);
   fulcrum::cli::add_compile_worker(app, exit_code);
+  if (argc > 1 && argv[1][0] != '-') {
+    if (const std::string closest = closest_verb(app, argv[1]); !closest.empty()) {
+      fmt::print(stderr, "fulcrum: there is no verb '{}'; the closest is '{}', and --help lists them all\n", argv[1],
+                 closest);
+      return 1;
+    }
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -11,6 +11,7 @@
 
 #include "cli/run_verb.hpp"
 #include "cli/verb_measure.hpp"
+#include "harness/json_text.hpp"
 #include "harness/measure.hpp"
 #include "harness/roofs.hpp"
 #include "harness/routing_stats.hpp"
@@ -207,7 +208,7 @@ int run(const Options& options) {
       print_case(each);
     }
   }
-  if (options.json) fmt::print("{}\n", json.dump(2));
+  if (options.json) fmt::print("{}\n", json_text(json));
   return 0;
 }
 
@@ -219,7 +220,7 @@ void add_probe(CLI::App& app, int& exit_code) {
   verb->add_option("--table", options->table, "a table that tune wrote")->check(CLI::ExistingFile);
   verb->add_option("--tokens", options->tokens, "token counts, separated by commas")
       ->delimiter(',')
-      ->check(CLI::Range(1, 131072))
+      ->check(CLI::Range(1u, most_tokens))
       ->capture_default_str();
   verb->add_option("--routing", options->routing,
                    "probe, receipt, uniform, one_hot or trace:PATH; the workload's own: probe");

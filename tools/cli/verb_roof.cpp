@@ -10,6 +10,7 @@
 
 #include "cli/run_verb.hpp"
 #include "cli/verb_measure.hpp"
+#include "harness/json_text.hpp"
 #include "harness/jit_kernels.hpp"
 #include "harness/problem.hpp"
 #include "harness/roofs.hpp"
@@ -76,7 +77,7 @@ void print_json(const Device& device, const std::vector<NamedRead>& reads, doubl
     json["matrix_tflops"] = nullptr;
     json["matrix_problem"] = matrix.problem;
   }
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}\n", json_text(json));
 }
 
 int run(const Options& options) {

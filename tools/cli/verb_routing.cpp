@@ -13,6 +13,7 @@
 
 #include "cli/run_verb.hpp"
 #include "harness/input_error.hpp"
+#include "harness/json_text.hpp"
 #include "harness/routing.hpp"
 #include "harness/routing_stats.hpp"
 #include "harness/workload.hpp"
@@ -131,8 +132,7 @@ void print_json(const Options& options, const Table& table, const std::vector<ui
     each["rows_per_expert"] = stats.rows;
     json["cases"].push_back(std::move(each));
   }
-  // a trace's path need not be UTF-8
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  fmt::print("{}\n", json_text(json));
 }
 
 // What the reader of a trace must know about the batches that follow.
@@ -202,7 +202,7 @@ void add_routing(CLI::App& app, int& exit_code) {
                    "probe, receipt, decode, uniform, one_hot or trace:PATH[:layer=L][:seed=S][:runs=R]");
   verb->add_option("--tokens", options->tokens, "token counts, separated by commas")
       ->delimiter(',')
-      ->check(CLI::Range(0, 131072));
+      ->check(CLI::Range(0u, most_tokens));
   verb->add_option("--experts", options->experts, "experts of the global id space")->check(CLI::Range(1, 65536));
   verb->add_option("--top-k", options->top_k, "experts per token")->check(CLI::Range(1, 32));
   verb->add_option("--first-expert", options->first_expert, "first expert of this rank");

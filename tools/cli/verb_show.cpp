@@ -14,6 +14,7 @@
 #include "cli/run_verb.hpp"
 #include "cli/verb_tuner.hpp"
 #include "harness/input_error.hpp"
+#include "harness/json_text.hpp"
 #include "harness/workload.hpp"
 #include "tuner/space.hpp"
 
@@ -155,7 +156,7 @@ void print_json(const Table& table, const std::vector<const Row*>& rows) {
                             {"source", row->source == Source::modelled ? "modelled" : "measured"},
                             {"stale", row->stale}});
   }
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}\n", harness::json_text(json));
 }
 
 int run(const Options& options) {

@@ -12,6 +12,7 @@
 #include "cli/run_verb.hpp"
 #include "cli/verb_tuner.hpp"
 #include "harness/jit_kernels.hpp"
+#include "harness/json_text.hpp"
 #include "tuner/cost_model.hpp"
 #include "tuner/space.hpp"
 
@@ -60,7 +61,7 @@ int explain_config(const Options& options, Arch arch) {
         tuner::resident_blocks(target.device, block_threads(config), std::min(limit, expected), shared);
   }
   if (options.json) {
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", harness::json_text(json));
   } else if (reason != nullptr) {
     fmt::print("illegal for {}: {}\n", arch_name(arch), reason);
   } else {
@@ -96,7 +97,7 @@ void print_json(const SpaceCounts& counts, const std::vector<Config>& first, con
   for (const auto& [reason, count] : counts.reasons) json["reasons"].push_back({{"reason", reason}, {"points", count}});
   json["variants"] = Json::array();
   for (const Config& config : first) json["variants"].push_back(tuner::config_text(config));
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}\n", harness::json_text(json));
 }
 
 int run(const Options& options) {
@@ -122,8 +123,10 @@ void add_space(CLI::App& app, int& exit_code) {
   add_arch(verb, options->arch, "architecture, sm_90a by default");
   add_dtype(verb, options->dtype, "f16 (the default) or bf16");
   add_projection(verb, options->projection, "plain, gate_up (the default) or down");
-  verb->add_option("--config", options->config, "one Config, as in tile_n=128,stages=4: is it legal?");
-  verb->add_option("--limit", options->limit, "legal variants to list")->capture_default_str();
+  add_config(verb, options->config, "one Config, as in tile_n=128,stages=4: is it legal?");
+  verb->add_option("--limit", options->limit, "legal variants to list")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
   verb->add_flag("--json", options->json, "print JSON");
   add_lever_flags(verb, options->pins);
   verb->footer("Exit codes: 0 done, or legal; 1 wrong usage; 2 the Config is illegal.");

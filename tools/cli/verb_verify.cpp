@@ -1,8 +1,8 @@
 // `fulcrum verify`: every row of a table, one Config, or the GEMMs of a model, against the oracle on this GPU; Configs
 // on the emulator too.
 //
-// Called by main through add_verify(). Invariant: a line a check is printed as it ends; one failure makes the exit code
-// 2, and the rest still runs.
+// Called by main through add_verify(). Invariant: what is wrong with the arguments is said before a GPU is looked for;
+// a line a check is printed as it ends; one failure makes the exit code 2, and the rest still runs.
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -20,6 +20,7 @@
 #include "cli/verb_measure.hpp"
 #include "harness/check.hpp"
 #include "harness/input_error.hpp"
+#include "harness/json_text.hpp"
 #include "harness/jit_kernels.hpp"
 #include "harness/measure.hpp"
 #include "harness/variant_check.hpp"
@@ -51,7 +52,8 @@ struct Outcome {
 Problem problem_of(const Row& row, CheckpointFormat format) {
   Problem problem;
   problem.shape = row.shape;
-  const auto tokens = static_cast<uint32_t>(row.tokens_last);
+  // make_routing() refuses what is too large, so the end of the range is only kept from wrapping round
+  const auto tokens = static_cast<uint32_t>(std::min<uint64_t>(row.tokens_last, UINT32_MAX));
   problem.routing = make_routing(parse_routing_spec(row.routing), {tokens, row.shape.experts, row.shape.top_k});
   problem.input_rows = row.shape.projection == Projection::down ? RowOrder::pair : RowOrder::token;
   problem.workload = "table";
@@ -94,7 +96,7 @@ class Outcomes {
                       {"rel_error", outcome.rel_error}});
     }
     if (json_) {
-      fmt::print("{}\n", json.dump(2));
+      fmt::print("{}\n", json_text(json));
     } else {
       fmt::print("{} of {} checks passed\n", outcomes_.size() - failed, outcomes_.size());
     }
@@ -162,23 +164,45 @@ class Verifier {
   Outcomes outcomes_;
 };
 
-// The kinds that a Config can be compiled for; throws InputError when there is none.
-std::vector<KernelKind> legal_kinds(const Config& config, Arch arch, const std::string& dtype) {
+// The kinds that a Config can be compiled for, and why the last of the others is none.
+struct LegalKinds {
   std::vector<KernelKind> kinds;
   const char* reason = "no such dtype";
+};
+
+LegalKinds find_legal_kinds(const Config& config, Arch arch, const std::string& dtype) {
+  LegalKinds found;
   for (const DType type : {DType::f16, DType::bf16}) {
     if (dtype != "both" && dtype != value_name(type)) continue;
     for (const KernelKind kind : {KernelKind{type, false, Activation::none}, KernelKind{type, true, Activation::none},
                                   KernelKind{type, true, Activation::silu}}) {
       const char* why = illegal_reason(config, arch, kind);
       if (why == nullptr)
-        kinds.push_back(kind);
+        found.kinds.push_back(kind);
       else
-        reason = why;
+        found.reason = why;
     }
   }
-  if (kinds.empty()) throw InputError(fmt::format("this Config cannot run here: {}", reason));
-  return kinds;
+  return found;
+}
+
+// Throws InputError when there is none.
+std::vector<KernelKind> legal_kinds(const Config& config, Arch arch, const std::string& dtype) {
+  LegalKinds found = find_legal_kinds(config, arch, dtype);
+  if (found.kinds.empty()) throw InputError(fmt::format("this Config cannot run here: {}", found.reason));
+  return std::move(found.kinds);
+}
+
+// Reads a Config; throws InputError for one that no architecture can run, before anybody looks for a GPU.
+Config read_legal_config(const std::string& text, const std::string& dtype) {
+  const Config config = read_config(text);
+  const char* reason = nullptr;
+  for (const int cc : supported_archs) {
+    const LegalKinds found = find_legal_kinds(config, Arch{cc}, dtype);
+    if (!found.kinds.empty()) return config;
+    if (reason == nullptr) reason = found.reason;
+  }
+  throw InputError(fmt::format("this Config cannot run anywhere: {}", reason));
 }
 
 // Every kind on small shapes; then both workloads where their kind is among them.
@@ -261,15 +285,20 @@ int run(const Options& options) {
     throw InputError("give a table, --config and a Config, or --model and a name");
   if (has_model) (void)model_problems(options.model);  // a name or degree that cannot be, before the GPU is asked
   if (options.emulate) return run_emulated(options);
-  Verifier verifier(options.json);
   if (has_model) {
+    Verifier verifier(options.json);
     check_model(verifier, options);
-  } else if (!options.config.empty()) {
-    check_config(verifier, read_config(options.config), options.dtype);
-  } else {
-    const Table table = read_usable_table(options.table);
-    for (const Row& row : table.rows()) verifier.check_row(row);
+    return verifier.finish();
   }
+  if (!options.config.empty()) {
+    const Config config = read_legal_config(options.config, options.dtype);
+    Verifier verifier(options.json);
+    check_config(verifier, config, options.dtype);
+    return verifier.finish();
+  }
+  const Table table = read_usable_table(options.table);
+  Verifier verifier(options.json);
+  for (const Row& row : table.rows()) verifier.check_row(row);
   return verifier.finish();
 }
 
@@ -279,7 +308,7 @@ void add_verify(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand("verify", "Runs a table's rows, a Config or a model against the oracle");
   const auto options = std::make_shared<Options>();
   CLI::Option* table = verb->add_option("table", options->table, "a table")->check(CLI::ExistingFile);
-  verb->add_option("--config", options->config, "a Config, as in tile_n=128,stages=4; levers not named are absent");
+  add_config(verb, options->config, "a Config, as in tile_n=128,stages=4; levers not named are absent");
   CLI::Option* model = add_model(
       verb, options->model, "the GEMMs of a model of `fulcrum models`, at full size, with --config or the default");
   model->excludes(table);

@@ -29,7 +29,7 @@ uint32_t case_tokens(const Workload& workload, std::string_view name) {
   uint32_t tokens = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), tokens);
   const bool is_number = error == std::errc{} && end == name.data() + name.size();
-  if (is_number && workload.name == "prefill" && tokens >= 1 && tokens <= 131072) return tokens;
+  if (is_number && workload.name == "prefill" && tokens >= 1 && tokens <= most_tokens) return tokens;
   throw InputError(fmt::format("'{}' is not a case of {}: {}", name, workload.name,
                                workload.name == "prefill" ? "give a token count, 1 to 131,072" : "K0, K1, K3, K4, K7"));
 }

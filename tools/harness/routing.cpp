@@ -171,6 +171,10 @@ std::string spec_text(const RoutingSpec& spec) {
 }
 
 std::vector<Routing> make_routings(const RoutingSpec& spec, RoutingSize size, uint32_t count, TraceReport* report) {
+  if (size.tokens > most_tokens) {
+    throw InputError(
+        fmt::format("{} tokens are more than the {} a batch can have; split the batch", size.tokens, most_tokens));
+  }
   if (spec.kind == RoutingKind::trace) return trace_routings(spec, size, count, report);
   check_size(spec, size);
   std::vector<Routing> routings;

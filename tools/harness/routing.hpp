@@ -15,6 +15,8 @@
 
 namespace fulcrum::harness {
 
+inline constexpr uint32_t most_tokens = 131072;  // of a batch: 128 Ki, as far as the tests go
+
 struct Routing {
   uint32_t experts = 0;  // size of the global id space
   uint32_t top_k = 0;    // choices of a token
@@ -51,8 +53,8 @@ RoutingSpec parse_routing_spec(std::string_view text);
 // The canonical text; parse_routing_spec(spec_text(spec)) gives the same spec.
 std::string spec_text(const RoutingSpec& spec);
 
-// One batch. size.tokens may be 0. For a trace, size.experts or size.top_k of 0 takes what the file has; `report`,
-// when given, receives what the reader saw. Throws InputError where the size cannot be met.
+// One batch. size.tokens is 0 .. most_tokens. For a trace, size.experts or size.top_k of 0 takes what the file has;
+// `report`, when given, receives what the reader saw. Throws InputError where the size cannot be met.
 Routing make_routing(const RoutingSpec& spec, RoutingSize size, TraceReport* report = nullptr);
 
 // `count` batches in one pass over a trace; batch i equals make_routing() with seed + i.

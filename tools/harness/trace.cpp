@@ -41,16 +41,23 @@ TraceSample sample_tokens(TraceReader& reader, const TraceRequest& request, Trac
   LayerRange layers;
   std::vector<int32_t> ids;
   uint32_t layer = 0;
+  bool names_expert = false;
   while (reader.next_tokens(layer, ids)) {
     layers.add(layer);
     if (reader.has_layer() && !report.layer) report.layer = layer;
     if (report.layer && *report.layer != layer) continue;
+    names_expert = names_expert || std::any_of(ids.begin(), ids.end(), [](int32_t id) { return id >= 0; });
     filter.add(ids, reader.line());
   }
   filter.finish();
   report.rows = sampler.num_rows();
   report.warm_up_rows = filter.warm_up_rows();
   report.warm_up_line = filter.first_line();
+  const uint64_t all_rows = report.rows + report.warm_up_rows;
+  if (!names_expert && all_rows > 0) {
+    throw InputError(fmt::format("all {} rows of {}{} name no expert (every id is -1): nothing to sample", all_rows,
+                                 report.layer ? fmt::format("layer {} of ", *report.layer) : "", request.path));
+  }
   if (report.rows == 0 && report.warm_up_rows > 0) {
     throw InputError(fmt::format("all {} rows of {} from line {} on name the same experts (warm-up): nothing to sample",
                                  report.warm_up_rows, request.path, report.warm_up_line));

@@ -55,7 +55,7 @@ struct TraceSample {
 inline constexpr uint32_t warm_up_run = 16;
 
 // Throws InputError "path:line: ..." for a wrong column, an id out of range, a blank line or CR LF, and without a line
-// where the file has too little for the request.
+// where the file has too little for the request: rows, or a row that names any expert.
 TraceSample sample_trace(const TraceRequest& request);
 
 }  // namespace fulcrum::harness

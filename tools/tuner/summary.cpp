@@ -8,6 +8,8 @@
 #include <cmath>
 #include <map>
 
+#include "harness/json_text.hpp"
+
 namespace fulcrum::tuner {
 namespace {
 
@@ -74,7 +76,7 @@ void print_json(const TuneRun& run) {
   json["wrong"] = run.num_wrong;
   json["cells"] = Json::array();
   for (const Cell& cell : run.cells) json["cells"].push_back(cell_json(run, cell));
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}\n", harness::json_text(json));
 }
 
 void print_cell(const TuneRun& run, const Cell& cell) {
