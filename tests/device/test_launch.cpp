@@ -197,9 +197,12 @@ class Batch {
   std::vector<int32_t> id_values_;
 };
 
-Plan plan_of(const Config& config) {
-  return require(make_plan(compile(config, this_arch()), shape, layout_of(config), num_tokens));
+// For the current device, whose architecture is given.
+Plan plan_of(const Config& config, Arch arch) {
+  return require(make_plan(compile(config, arch), shape, layout_of(config), num_tokens));
 }
+
+Plan plan_of(const Config& config) { return plan_of(config, this_arch()); }
 
 Config ticket_config() {
   Config config = default_config(kernel_kind(shape), this_arch());
@@ -297,6 +300,21 @@ BOOST_AUTO_TEST_CASE(the_current_device_is_restored) {
   require(batch.enqueue());
   BOOST_TEST(*cuda_api::current_device() == last);
   batch.check();
+  require(cuda_api::set_device(0));
+}
+
+// Every one has a Plan and kernels of its own, and each gives the exact bits.
+BOOST_AUTO_TEST_CASE(every_device_gives_the_same_bits) {
+  for (int device = 0; device < *cuda_api::num_devices(); ++device) {
+    require(cuda_api::set_device(device));
+    const Arch arch = require(query_device(device)).arch;
+    const Plan plan = plan_of(ticket_config(), arch);
+    BOOST_TEST(plan.device == device);
+    Batch batch(plan, routing_plan(arch));
+    batch.load(3);
+    require(batch.enqueue());
+    batch.check();
+  }
   require(cuda_api::set_device(0));
 }
 

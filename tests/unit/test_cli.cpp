@@ -172,6 +172,17 @@ BOOST_AUTO_TEST_CASE(tune_by_the_model_writes_a_table) {
   BOOST_TEST(row.config.tile_n == 64);
   BOOST_TEST(table->find_provenance(row.run.c_str(), "date") != nullptr);
 
+  // from what the first run left in the cache, and with the same answer
+  const Outcome twin = fulcrum_cli(folder, small_tune + "--json --out " + (folder / "twin.tsv"));
+  const nlohmann::json compile = nlohmann::json::parse(twin.out)["compile"];
+  BOOST_TEST(compile["compiled"] > 0);
+  BOOST_TEST(compile["from_cache"] == compile["compiled"]);
+  const Result<Table> twin_table = Table::load((folder / "twin.tsv").c_str());
+  BOOST_REQUIRE(twin_table.ok());
+  BOOST_REQUIRE(twin_table->rows().size() == 1u);
+  BOOST_TEST((twin_table->rows()[0].config == row.config));
+  BOOST_TEST(twin_table->rows()[0].median_us == row.median_us);
+
   const Outcome again = fulcrum_cli(folder, small_tune + "--tokens 32 --out " + path);
   BOOST_TEST(again.code == 0, again.err);
   BOOST_TEST(Table::load(path.c_str())->rows().size() == 2u);  // the first row stays

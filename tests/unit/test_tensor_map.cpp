@@ -71,6 +71,15 @@ BOOST_AUTO_TEST_CASE(an_illegal_map_is_refused_with_words) {
   BOOST_TEST(message(map.status()) == "invalid argument: the tensor map cannot be made: a box has 1 to 256 rows");
 }
 
+BOOST_AUTO_TEST_CASE(a_map_is_aligned_wherever_it_lies) {
+  struct {
+    char before;
+    TensorMap map;
+  } held;
+  BOOST_TEST(reinterpret_cast<uintptr_t>(&held.map) % 128 == 0u);
+  BOOST_TEST(sizeof(TensorMap) == 128u);
+}
+
 BOOST_AUTO_TEST_CASE(swizzle_permutes_the_pieces_of_a_row) {
   for (uint32_t byte = 0; byte < 4096; ++byte) {
     const uint32_t row = byte / 128, piece = byte % 128 / 16;

@@ -2,8 +2,12 @@
 // The files of tests/data/routing were recorded by others from real models.
 //
 // Run by ctest as unit.trace; needs no GPU.
+#include "temporary_folder.hpp"
+
 #include <boost/test/unit_test.hpp>
 
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +16,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "harness/input_error.hpp"
 #include "harness/routing.hpp"
@@ -214,6 +219,32 @@ BOOST_AUTO_TEST_CASE(a_recording_that_names_no_expert_is_refused) {
   const std::string layers = "token,layer,e0,e1\n0,3,1,2\n0,9,-1,-1\n";
   BOOST_TEST(error_of(layers, {2, 8, 2}, ":layer=9") == "all 1 rows of layer 9 of F " + words);
   BOOST_TEST(error_of(layers, {2, 8, 2}, ":layer=3") == "no error");
+}
+
+// 64 MiB through a pipe, which can neither be read twice nor be in memory; what is kept is the batch.
+BOOST_AUTO_TEST_CASE(a_large_recording_is_streamed) {
+  constexpr uint64_t num_bytes = uint64_t{64} << 20;
+  const TemporaryFolder folder;
+  const std::string path = folder / "pipe.csv";
+  BOOST_REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  const std::string block = rows(4000);
+  uint64_t num_rows = 0;
+  std::thread writer([&] {
+    std::ofstream pipe(path, std::ios::binary);
+    pipe << "token,e0,e1\n";
+    for (uint64_t written = 0; written < num_bytes; written += block.size(), num_rows += 4000) pipe << block;
+  });
+  const auto peak_kib = [] {
+    rusage usage{};
+    (void)::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const long before = peak_kib();
+  TraceReport report;
+  sample(path, {512, 8, 2}, &report);
+  writer.join();
+  BOOST_TEST(report.rows == num_rows);
+  BOOST_TEST(peak_kib() - before < long{16} << 10);
 }
 
 BOOST_AUTO_TEST_CASE(recorded_tokens_of_one_layer) {
