@@ -1,5 +1,5 @@
 // The command line: exit codes, tables that can be shown, what is refused and how, and compile workers that die.
-#include "temporary_folder.hpp"
+#include "command_line.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <fulcrum/host/table.hpp>
@@ -18,27 +18,6 @@
 using namespace fulcrum;
 
 namespace {
-
-// The tool lies beside the tests.
-std::string tool() {
-  char path[4096];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  const std::string self(path, length > 0 ? size_t(length) : 0);
-  return self.substr(0, self.rfind('/')) + "/fulcrum";
-}
-
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
-
-// `environment` comes after the cache in the test's folder, and may name another.
-Outcome fulcrum_cli(const TemporaryFolder& folder, const std::string& arguments, const std::string& environment = "") {
-  const std::string command = "FULCRUM_CACHE_DIR='" + folder.path() + "/cache' " + environment + " '" + tool() + "' " +
-                              arguments + " >'" + (folder / "out") + "' 2>'" + (folder / "err") + "' </dev/null";
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(folder / "out"), read_text(folder / "err")};
-}
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 

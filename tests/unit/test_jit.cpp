@@ -272,6 +272,19 @@ BOOST_AUTO_TEST_CASE(compile_errors_show_the_first_error) {
   BOOST_TEST((missing.status.code == Code::compile));
 }
 
+BOOST_AUTO_TEST_CASE(compile_errors_name_the_config) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(include_folder(), folder.path(), std::filesystem::copy_options::recursive);
+  std::ofstream(folder / "fulcrum/entry.cuh", std::ios::app) << "#error broken on purpose\n";
+  jit::Options options = cached_in(folder.path());
+  options.headers.folder = folder.path().c_str();
+  const KernelKind kind{};
+  const jit::Cubin cubin = jit::compile_cubin(default_config(kind), kind, sm_90, options);
+  BOOST_TEST((cubin.status.code == Code::compile));
+  BOOST_TEST(cubin.explanation.find("broken on purpose") != std::string::npos, cubin.explanation);
+  BOOST_TEST(cubin.explanation.find("config: family=mma_sync") != std::string::npos, cubin.explanation);
+}
+
 BOOST_AUTO_TEST_CASE(an_illegal_config_is_a_reason) {
   Config config = default_config(KernelKind{}, Arch{80});
   config.tile_n = 100;

@@ -347,18 +347,6 @@ BOOST_AUTO_TEST_CASE(choose_on_another_device) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_device_is_what_it_has_not_what_it_is_called) {
-  Table table;
-  Device device = h200();
-  std::snprintf(device.name, sizeof device.name, "A name that nobody sells");
-  table.describe_run("r1", device);
-  table.add(make_row(gate_up, 512, 512, 310));
-  BOOST_TEST((table.choose(device_key(h200()), gate_up, natural, 512).match == Match::exact));
-  device = h200();  // the same name, and fewer SMs
-  device.num_sms = 78;
-  BOOST_TEST((table.choose(device_key(device), gate_up, natural, 512).match == Match::other_device));
-}
-
 BOOST_AUTO_TEST_CASE(choose_prefers_this_device_measured_rows_and_the_routing) {
   Table table = small_table();
   Device sibling = h200();

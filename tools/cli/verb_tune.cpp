@@ -104,8 +104,9 @@ void add_tune(CLI::App& app, int& exit_code) {
   verb->add_option("--out", tune.out, "the table; rows of an earlier one that are not tuned again stay")
       ->capture_default_str();
   verb->add_option("--records", tune.records, "append the winners' measurements to this file, bench/results/<gpu>.tsv");
-  verb->add_option("--journal", tune.journal,
-                   "what was done, one line of JSON an event; the table's name + .journal by default");
+  verb->add_option(
+      "--journal", tune.journal,
+      "what was done, one line of JSON an event, added to this file; the table's name + .journal by default");
   verb->add_flag("--json", tune.json, "print JSON");
   verb->add_option("--jobs", tune.jobs, "compile workers; one a core by default")->check(CLI::Range(1, 256));
   verb->add_option("--top", tune.top, "candidates to compile for each cell; 40 by default, 3 without a GPU")
