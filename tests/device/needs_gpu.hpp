@@ -14,19 +14,15 @@ inline constexpr bool on_emulator = true;
 inline constexpr bool on_emulator = false;
 #endif
 
-// Of cases that would take minutes there.
-struct NotEmulated {
-  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
-    boost::test_tools::assertion_result result(!on_emulator);
-    if (!result) result.message() << "too large for the emulator";
-    return result;
-  }
-};
+inline boost::test_tools::assertion_result needs_gpu(boost::unit_test::test_unit_id) {
+  boost::test_tools::assertion_result result(fulcrum::cuda_api::num_devices().ok());
+  if (!result) result.message() << "no GPU here";
+  return result;
+}
 
-struct NeedsGpu {
-  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id) const {
-    boost::test_tools::assertion_result result(fulcrum::cuda_api::num_devices().ok());
-    if (!result) result.message() << "no GPU here";
-    return result;
-  }
-};
+// Of cases that would take minutes on the emulator.
+inline boost::test_tools::assertion_result not_emulated(boost::unit_test::test_unit_id) {
+  boost::test_tools::assertion_result result(!on_emulator);
+  if (!result) result.message() << "too large for the emulator";
+  return result;
+}

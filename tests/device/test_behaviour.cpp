@@ -25,10 +25,11 @@ constexpr KernelKind plain{DType::f16, false, Activation::none};
 Kernel compiled(const Config& config, const KernelKind& kind) {
   return compile_kernel(config, kind, current_device().arch).kernel;
 }
-Kernel default_kernel(const KernelKind& kind) { return compiled(default_config(kind), kind); }
+Config own_default(const KernelKind& kind) { return default_config(kind, current_device().arch); }
+Kernel default_kernel(const KernelKind& kind) { return compiled(own_default(kind), kind); }
 
 std::vector<Problem> tiny_problems(const KernelKind& kind) {
-  return small_problems(kind, static_cast<uint32_t>(default_config(kind).tile_m), CaseSize::tiny);
+  return small_problems(kind, static_cast<uint32_t>(own_default(kind).tile_m), CaseSize::tiny);
 }
 
 // Plain rows of one expert among four, `tokens` of them.
@@ -82,7 +83,7 @@ void check_passes(const Problem& each, const Kernel& kernel) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(behaviour, *boost::unit_test::precondition(NeedsGpu()))
+BOOST_AUTO_TEST_SUITE(behaviour, *boost::unit_test::precondition(needs_gpu))
 
 BOOST_AUTO_TEST_CASE(nan_in_a_token_stays_in_its_rows) {
   const Problem each = tiny_problems(plain).front();
@@ -198,7 +199,7 @@ BOOST_AUTO_TEST_CASE(bytes_between_rows_do_not_matter) {
 // As build_routing() leaves a batch whose experts are all remote.
 BOOST_AUTO_TEST_CASE(a_batch_without_local_pairs_writes_nothing) {
   for (const TileQueue queue : {TileQueue::fixed, TileQueue::ticket}) {
-    Config config = default_config(plain);
+    Config config = own_default(plain);
     config.tile_queue = queue;
     ProblemOnDevice problem(tiny_problems(plain).front());
     const Plan plan = problem.plan(compiled(config, plain));
@@ -225,7 +226,7 @@ BOOST_AUTO_TEST_CASE(tails_of_models) {
 }
 
 BOOST_AUTO_TEST_CASE(more_blocks_than_are_resident_end) {
-  Config config = default_config(plain);
+  Config config = own_default(plain);
   config.tile_queue = TileQueue::ticket;
   config.grid_extent = GridExtent::bound;
   const Problem each = one_expert(528, 80, 200);

@@ -65,7 +65,7 @@ bool says(const std::string& words, const std::string& part) { return words.find
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(device_check, *boost::unit_test::precondition(NeedsGpu()))
+BOOST_AUTO_TEST_SUITE(device_check, *boost::unit_test::precondition(needs_gpu))
 
 BOOST_AUTO_TEST_CASE(the_oracle_of_the_gpu_is_that_of_the_cpu) {
   for (const KernelKind& kind : {plain, gate_up, silu}) {

@@ -67,7 +67,7 @@ Routing random_routing(Random& random) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(csr_device, *boost::unit_test::precondition(NeedsGpu()))
+BOOST_AUTO_TEST_SUITE(csr_device, *boost::unit_test::precondition(needs_gpu))
 
 BOOST_AUTO_TEST_CASE(reference_workloads) {
   for (const uint32_t tokens : {16u, 32u, 64u, 80u, 128u}) {
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(one_expert_with_every_row) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(largest_sizes, *boost::unit_test::precondition(NotEmulated())) {
+BOOST_AUTO_TEST_CASE(largest_sizes, *boost::unit_test::precondition(not_emulated)) {
   const Routing routing = make_routing(parse_routing_spec("uniform"), {131072, 1024, 32});
   compare(routing, {{0, 1024}, both_orders(256, 128), 0, 0});
   compare(routing, {{512, 512}, both_orders(8, 8), 0, 0});

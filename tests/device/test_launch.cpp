@@ -213,7 +213,7 @@ Config ticket_config() {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(device_launch, *boost::unit_test::precondition(NeedsGpu()))
+BOOST_AUTO_TEST_SUITE(device_launch, *boost::unit_test::precondition(needs_gpu))
 
 BOOST_AUTO_TEST_CASE(results_are_exact_and_stay_inside) {
   const RoutingPlan routing = routing_plan(this_arch());

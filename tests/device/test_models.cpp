@@ -72,7 +72,7 @@ std::filesystem::path routing_folder() {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(models_and_routings, *boost::unit_test::precondition(NeedsGpu()))
+BOOST_AUTO_TEST_SUITE(models_and_routings, *boost::unit_test::precondition(needs_gpu))
 
 BOOST_AUTO_TEST_CASE(models) {
   for (const Model& model : fulcrum::harness::models()) {

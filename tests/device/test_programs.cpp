@@ -23,15 +23,13 @@ using fulcrum::harness::require;
 
 namespace {
 
-struct NeedsHopper {
-  boost::test_tools::assertion_result operator()(boost::unit_test::test_unit_id id) const {
-    boost::test_tools::assertion_result result = NeedsGpu()(id);
-    if (!result) return result;
-    result = query_device(0)->arch.cc == 90;
-    if (!result) result.message() << "the programs are machine code for compute capability 9.0";
-    return result;
-  }
-};
+boost::test_tools::assertion_result needs_hopper(boost::unit_test::test_unit_id id) {
+  boost::test_tools::assertion_result result = needs_gpu(id);
+  if (!result) return result;
+  result = query_device(0)->arch.cc == 90;
+  if (!result) result.message() << "the programs are machine code for compute capability 9.0";
+  return result;
+}
 
 template <class Params>
 void run(const char* name, Params& params, uint32_t threads, uint32_t shared_bytes) {
@@ -243,7 +241,7 @@ void check_wgmma_program(const char* program) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(programs, *boost::unit_test::precondition(NeedsHopper()))
+BOOST_AUTO_TEST_SUITE(programs, *boost::unit_test::precondition(needs_hopper))
 
 BOOST_AUTO_TEST_CASE(tensor_copy) {
   for (const BoxCase& box : box_cases) check_box(box);

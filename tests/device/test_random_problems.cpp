@@ -26,7 +26,7 @@ constexpr const char* default_seeds = on_emulator ? "0:99" : "0:999";
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(random_problems, *boost::unit_test::precondition(NeedsGpu()))
+BOOST_AUTO_TEST_SUITE(random_problems, *boost::unit_test::precondition(needs_gpu))
 
 BOOST_AUTO_TEST_CASE(equal_the_oracle) {
   const char* asked = std::getenv("FULCRUM_RANDOM_SEEDS");

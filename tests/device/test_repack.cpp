@@ -123,7 +123,7 @@ void compare(RepackKind kind, const CheckpointRecipe& recipe, const Placing& pla
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(repack_device, *boost::unit_test::precondition(NeedsGpu()))
+BOOST_AUTO_TEST_SUITE(repack_device, *boost::unit_test::precondition(needs_gpu))
 
 BOOST_AUTO_TEST_CASE(all_kinds_on_odd_shapes) {
   for (const RepackKind kind : kinds_of(CheckpointFormat::block36))
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(all_kinds_on_odd_shapes) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(shapes_of_models, *boost::unit_test::precondition(NotEmulated())) {
+BOOST_AUTO_TEST_CASE(shapes_of_models, *boost::unit_test::precondition(not_emulated)) {
   for (const CheckpointFormat format : {CheckpointFormat::block36, CheckpointFormat::modelopt}) {
     const RepackKind natural{format, {CodeWord::f16, KOrder::natural}},
         permuted{format, {CodeWord::bf16, KOrder::permuted}};
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(the_first_refused_scale_is_reported_whatever_the_block_orde
 }
 
 // 2^31 bytes and more on either side; two experts, the first and the last, are compared with the reference.
-BOOST_AUTO_TEST_CASE(a_bank_over_two_gigabytes, *boost::unit_test::precondition(NotEmulated())) {
+BOOST_AUTO_TEST_CASE(a_bank_over_two_gigabytes, *boost::unit_test::precondition(not_emulated)) {
   const RepackKind kind{CheckpointFormat::block36, {CodeWord::f16, KOrder::natural}};
   const CheckpointRecipe recipe{kind.format, ScaleDraw::model, 61, 1024, 4096, 1000, 1};
   BOOST_REQUIRE_GT(recipe.num_experts * expert_bytes(recipe.n, recipe.k), uint64_t(1) << 31);

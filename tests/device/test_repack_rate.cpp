@@ -10,7 +10,7 @@
 using namespace fulcrum;
 using namespace fulcrum::harness;
 
-BOOST_AUTO_TEST_SUITE(repack_rate, *boost::unit_test::precondition(NeedsGpu()))
+BOOST_AUTO_TEST_SUITE(repack_rate, *boost::unit_test::precondition(needs_gpu))
 
 // Half the copy roof is the least that this kernel must reach; a copy of as many bytes runs beside it.
 BOOST_AUTO_TEST_CASE(at_least_half_the_copy_rate) {

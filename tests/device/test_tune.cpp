@@ -12,10 +12,11 @@
 #include <string>
 
 #include "../unit/command_line.hpp"
+#include "harness/jit_kernels.hpp"
 
 using namespace fulcrum;
 
-BOOST_AUTO_TEST_SUITE(tune, *boost::unit_test::precondition(NeedsGpu()))
+BOOST_AUTO_TEST_SUITE(tune, *boost::unit_test::precondition(needs_gpu))
 
 BOOST_AUTO_TEST_CASE(nothing_is_raced_before_it_was_checked) {
   const TemporaryFolder folder;
@@ -51,7 +52,8 @@ BOOST_AUTO_TEST_CASE(nothing_is_raced_before_it_was_checked) {
   BOOST_TEST((row.source == Source::measured));
   BOOST_TEST(row.default_us > 0);  // the default is always a candidate, and the first
   char text[config_text_capacity];
-  (void)write_config(default_config(kernel_kind(row.shape)), text, config_text_capacity);
+  (void)write_config(default_config(kernel_kind(row.shape), harness::current_device().arch), text,
+                     config_text_capacity);
   BOOST_TEST(first_checked == text);
 }
 

@@ -40,7 +40,7 @@ void check_formats(std::vector<Problem> problems) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(device_workloads, *boost::unit_test::precondition(NeedsGpu()))
+BOOST_AUTO_TEST_SUITE(device_workloads, *boost::unit_test::precondition(needs_gpu))
 
 BOOST_AUTO_TEST_CASE(prefill_in_both_formats) {
   check_formats(workload_problems("prefill", {}));

@@ -279,7 +279,7 @@ BOOST_AUTO_TEST_CASE(compile_errors_name_the_config) {
   jit::Options options = cached_in(folder.path());
   options.headers.folder = folder.path().c_str();
   const KernelKind kind{};
-  const jit::Cubin cubin = jit::compile_cubin(default_config(kind), kind, sm_90, options);
+  const jit::Cubin cubin = jit::compile_cubin(default_config(kind, sm_90), kind, sm_90, options);
   BOOST_TEST((cubin.status.code == Code::compile));
   BOOST_TEST(cubin.explanation.find("broken on purpose") != std::string::npos, cubin.explanation);
   BOOST_TEST(cubin.explanation.find("config: family=mma_sync") != std::string::npos, cubin.explanation);

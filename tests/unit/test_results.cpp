@@ -24,12 +24,13 @@ void finish_cell(TuneRun& run, const std::string& path, const std::string& id, u
   run.options.out = path;
   run.run_id = id;
   run.target = named_target(Arch{80});
-  OwnShape own;
+  CellRequest request;
+  OwnShape& own = request.own.emplace();
   own.n = own.k = 64;
   own.experts = 8;
   own.top_k = 2;
   own.tokens = {tokens};
-  run.cells = make_cells({}, {}, "", DType::f16, own);
+  run.cells = make_cells(request);
   CellResult result;
   result.config = run.cells[0].base();
   result.median_us = {10, 9, 11};

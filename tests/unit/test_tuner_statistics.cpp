@@ -7,6 +7,7 @@
 
 #include "harness/random.hpp"
 #include "tuner/race.hpp"
+#include "tuner/steps.hpp"
 #include "tuner/verdict.hpp"
 
 using namespace fulcrum;
@@ -173,7 +174,7 @@ BOOST_AUTO_TEST_CASE(ties_go_to_the_simplest) {
   configs[4].tile_n = 256;
   (void)race.run(entries_of(race), num_blocks, always);
   const auto config_of = [&](size_t entry) { return configs[entry]; };
-  const Choice choice = choose_entry(race, entries_of(race), config_of, layout_of(configs[0]));
+  const tuner::Choice choice = choose_entry(race, entries_of(race), config_of, layout_of(configs[0]));
   BOOST_TEST(choice.entry == 3u);
   BOOST_TEST(choice.words.starts_with("gain"));
 }
@@ -186,7 +187,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_gain_says_default) {
   configs[3].stages = 3;
   (void)race.run(entries_of(race), num_blocks, always);
   const auto config_of = [&](size_t entry) { return configs[entry]; };
-  const Choice choice = choose_entry(race, entries_of(race), config_of, layout_of(configs[0]));
+  const tuner::Choice choice = choose_entry(race, entries_of(race), config_of, layout_of(configs[0]));
   BOOST_TEST(choice.entry == Race::baseline);
   BOOST_TEST(choice.words.starts_with("default"));
 }
@@ -198,6 +199,28 @@ BOOST_AUTO_TEST_CASE(layout_of_a_shape_is_chosen_by_total_time) {
   BOOST_TEST((choose_layout({{{natural, 100}, {permuted, 99.8}}}, natural) == natural));  // a tie
   BOOST_TEST((choose_layout({{{natural, 100}}, {{natural, 100}, {permuted, 1}}}, natural) == natural));
   BOOST_TEST((choose_layout({}, permuted) == permuted));
+}
+
+// Twelve ranked Configs; the eleventh and twelfth do not count as the model's.
+BOOST_AUTO_TEST_CASE(model_loss_is_of_the_first_ten) {
+  Cell cell;
+  for (int32_t place = 0; place < 12; ++place) {
+    Candidate candidate;
+    candidate.config.stages = 2 + place;
+    cell.ranking.best.push_back(candidate);
+  }
+  BOOST_TEST(!model_loss(cell).has_value());  // nothing was timed
+  for (int32_t place = 0; place < 12; ++place)
+    cell.tried.push_back({cell.ranking.best[size_t(place)].config,
+                          place == 11  ? 100.0
+                          : place == 3 ? 110.0
+                                       : 150.0,
+                          0});
+  BOOST_TEST(model_loss(cell).value() == 0.10, boost::test_tools::tolerance(1e-12));
+  cell.tried[11].us = 120;
+  BOOST_TEST(model_loss(cell).value() == 0.0);
+  cell.ranking.best.clear();
+  BOOST_TEST(!model_loss(cell).has_value());  // none of its ten was timed
 }
 
 BOOST_AUTO_TEST_SUITE_END()

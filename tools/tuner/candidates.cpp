@@ -70,12 +70,13 @@ void keep_fastest(const LegalSpace& space, std::vector<Scored>& scored) {
 }  // namespace
 
 LegalSpace legal_space(Arch arch, KernelKind kind, const Pins& pins) {
+  const Config base = default_config(kind, arch);
   Pins held = pins;
   for (const char* name : held_levers) {
     const int32_t lever = lever_index(name);
     if (lever < 0) continue;
     std::optional<int32_t>& pin = held[static_cast<size_t>(lever)];
-    if (!pin) pin = lever_infos[lever].default_value;
+    if (!pin) pin = get_lever(base, lever);
   }
   LegalSpace space;
   space.counts = enumerate_space(arch, kind, held, [&](const Config& config) { space.configs.push_back(config); });

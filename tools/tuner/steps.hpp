@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,5 +52,9 @@ Rates rates_of(const TuneRun& run, const Cell& cell);
 // delta, the strongest first: "tile_k=128 best, 64 +21.3 %". Nothing while too few Configs were tried to tell levers
 // apart.
 std::vector<std::string> lever_lines(const Cell& cell, size_t most);
+
+// How good the cost model's ranking was: the fastest timed Config of its first ten over the fastest timed at all,
+// less 1. Nothing while too few Configs were timed, or where none of the ten was.
+std::optional<double> model_loss(const Cell& cell);
 
 }  // namespace fulcrum::tuner

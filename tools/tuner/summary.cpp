@@ -17,6 +17,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t levers_most = 4;  // in a cell's summary line
 constexpr size_t tried_least = 8;  // Configs: of fewer, every lever seems to make the difference
+constexpr size_t model_first = 10;
+constexpr double model_good = 0.10;
 
 double percent(double log_ratio) { return 100 * std::expm1(log_ratio); }
 
@@ -47,6 +49,9 @@ Json cell_json(const TuneRun& run, const Cell& cell) {
   json["rel_error"] = result.rel_error;
   json["machine"] = result.machine;
   json["levers"] = lever_lines(cell, num_levers);
+  if (run.has_gpu) {
+    if (const std::optional<double> loss = model_loss(cell)) json["model_loss_percent"] = 100 * *loss;
+  }
   return json;
 }
 
@@ -97,6 +102,23 @@ void print_cell(const TuneRun& run, const Cell& cell) {
   for (const std::string& line : lever_lines(cell, levers_most)) fmt::print("      {}\n", line);
 }
 
+// Whether compiling only the model's first ten would have done.
+void print_model(const TuneRun& run) {
+  size_t num_known = 0, num_good = 0;
+  std::string losses;
+  for (const Cell& cell : run.cells) {
+    const std::optional<double> loss = model_loss(cell);
+    if (!loss) continue;
+    ++num_known;
+    if (*loss <= model_good) ++num_good;
+    losses += fmt::format("{} {} {} {:+.1f} %", losses.empty() ? "" : ",", cell.problem.case_name, cell.problem.item,
+                          100 * *loss);
+  }
+  if (num_known == 0) return;
+  fmt::print("\ncost model: the best of its first {} is within {:.0f} % of the fastest timed in {} of {} cells:{}\n",
+             model_first, 100 * model_good, num_good, num_known, losses);
+}
+
 void print_text(const TuneRun& run) {
   const CompileTotals& totals = run.variants.totals();
   fmt::print(
@@ -108,6 +130,7 @@ void print_text(const TuneRun& run) {
   fmt::print("roofs: read {:.0f} GB/s, matrix {:.0f} TFLOP/s{}\n\n", run.roofs.read_gbps, run.roofs.matrix_tflops,
              run.has_gpu ? "" : " (data sheets and shares measured on H200)");
   for (const Cell& cell : run.cells) print_cell(run, cell);
+  if (run.has_gpu) print_model(run);
   fmt::print("\ntable: {}\n", run.options.out);
 }
 
@@ -144,6 +167,21 @@ std::vector<std::string> lever_lines(const Cell& cell, size_t most) {
   std::vector<std::string> texts;
   for (size_t place = 0; place < std::min(lines.size(), most); ++place) texts.push_back(lines[place].text);
   return texts;
+}
+
+std::optional<double> model_loss(const Cell& cell) {
+  if (cell.tried.size() < tried_least) return {};
+  std::optional<double> best_of_ten;
+  double best = cell.tried.front().us;
+  for (const Tried& tried : cell.tried) {
+    best = std::min(best, tried.us);
+    const auto end = cell.ranking.best.begin() + long(std::min(model_first, cell.ranking.best.size()));
+    const bool is_first = std::any_of(cell.ranking.best.begin(), end,
+                                      [&](const Candidate& candidate) { return candidate.config == tried.config; });
+    if (is_first) best_of_ten = std::min(best_of_ten.value_or(tried.us), tried.us);
+  }
+  if (!best_of_ten) return {};
+  return *best_of_ten / best - 1;
 }
 
 void print_summary(const TuneRun& run) {
