@@ -253,6 +253,8 @@ BOOST_AUTO_TEST_CASE(models_are_refused_before_anything_runs) {
       {"bench models --tp 3", "tensor parallel 3 is not one of 1, 2, 4, 8"},
       {"bench models --cases 512", "--cases belongs to"},
       {"bench models --resume", "--resume requires --results"},
+      {"bench growth --cases 512", "--cases belongs to"},
+      {"bench repack --resume --results r.tsv", "--resume belongs to"},
       {"bench decode --tp 2", "--tp belongs to `bench models`"},
   };
   for (const auto& [arguments, words] : wrong) {

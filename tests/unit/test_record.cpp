@@ -123,6 +123,14 @@ BOOST_AUTO_TEST_CASE(workloads_have_their_shapes_and_refuse_other_names) {
   BOOST_TEST(problem_size(decode[0]).active == 80u);
   BOOST_TEST(problem_name(decode[9]) == "decode K7 down (bf16, routing decode)");
   BOOST_TEST(probe_problems(2048).size() == 3u);
+  const std::vector<Problem> growth = growth_problems();
+  BOOST_REQUIRE(growth.size() == 2 * (18 + 11));  // powers of two to 131,072 tokens and 1,024 experts
+  BOOST_TEST(growth[34].case_name == "tokens 131072");
+  BOOST_TEST(growth[34].routing.num_pairs() == 1048576u);
+  BOOST_TEST(growth[36].shape.top_k == 1u);
+  BOOST_TEST(growth[57].case_name == "experts 1024");
+  BOOST_TEST(growth[57].shape.local_experts == 1024u);
+  BOOST_TEST(growth[57].shape.top_k == 8u);
   BOOST_CHECK_THROW(workload_problems("decode", {"K9"}), InputError);
   BOOST_CHECK_THROW(workload_problems("training", {}), InputError);
 }

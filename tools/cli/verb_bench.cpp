@@ -55,7 +55,7 @@ int run_sweep(const BenchRequest& request, const Report& report) {
   std::optional<tuner::Progress> progress;
   SweepEvents events;
   events.before = [&](size_t done, size_t total, const Problem& next) {
-    if (!progress) progress.emplace("models", total);
+    if (!progress) progress.emplace(request.workload, total);
     progress->update(done, next.case_name + " " + next.item);
     return !tuner::interrupted();
   };
@@ -63,7 +63,7 @@ int run_sweep(const BenchRequest& request, const Report& report) {
     progress->clear();
     fmt::print(stderr, "left out: {}: {}\n", problem_name(problem), why);
   };
-  const size_t num_wrong = bench_models(request, events, [&](const Record& record) {
+  const size_t num_wrong = bench_sweep(request, events, [&](const Record& record) {
     progress->clear();
     report(record);
   });
@@ -80,13 +80,14 @@ Arch arch_at_hand() {
 int run(const Options& options) {
   BenchRequest request;
   if (!options.results.empty()) request.history = read_records(options.results);
+  if (!options.config.empty()) request.config = read_config(options.config);
   const Report report = [&](const Record& record) {
     print_record(record);
     if (!options.results.empty()) append_records(options.results, {record});
   };
   print_heading();
   if (options.what == "jit") {
-    bench_jit(arch_at_hand(), options.samples, report);
+    bench_jit(arch_at_hand(), request.config, options.samples, report);
   } else if (options.what == "repack") {
     bench_repack(options.samples, report);
   } else {
@@ -95,11 +96,10 @@ int run(const Options& options) {
     request.routing = options.routing;
     if (!options.dtype.empty()) request.dtype = options.dtype == "bf16" ? DType::bf16 : DType::f16;
     if (!options.table.empty()) request.table = read_table(options.table);
-    if (!options.config.empty()) request.config = read_config(options.config);
     request.samples = options.samples;
     request.sweep = options.sweep;
     request.resume = options.resume;
-    if (options.what == "models") return run_sweep(request, report);
+    if (options.what == "models" || options.what == "growth") return run_sweep(request, report);
     bench_workload(request, report);
   }
   return 0;
@@ -111,9 +111,9 @@ void add_bench(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand("bench", "Measures one question and appends its record");
   verb->group("");  // hidden
   const auto options = std::make_shared<Options>();
-  verb->add_option("what", options->what, "prefill, decode, models, repack or jit")
+  verb->add_option("what", options->what, "prefill, decode, models, growth, repack or jit")
       ->required()
-      ->check(CLI::IsMember({"prefill", "decode", "models", "repack", "jit"}));
+      ->check(CLI::IsMember({"prefill", "decode", "models", "growth", "repack", "jit"}));
   verb->add_option("--table", options->table, "Configs of this table; without one the built-in default")
       ->check(CLI::ExistingFile);
   verb->add_option("--config", options->config, "one Config everywhere; levers not named are absent")
@@ -128,21 +128,27 @@ void add_bench(CLI::App& app, int& exit_code) {
       verb->add_option("--only", sweep.only, "these models, separated by commas; all when left out")->delimiter(','),
       add_tensor_parallel(verb, sweep.tensor_parallel),
       add_tokens(verb, sweep.tokens, "token counts of models, 64 and 2048 by default"),
-      verb->add_flag("--resume", options->resume, "leave out what --results has with the same Config")->needs(results),
   };
-  for (CLI::Option* option : of_models) option->group("Of models")->excludes(cases);
+  for (CLI::Option* option : of_models) option->group("Of models");
+  CLI::Option* resume = verb->add_flag("--resume", options->resume,
+                                       "of models and growth: leave out what --results has with the same Config")
+                            ->needs(results);
   verb->add_option("--routing", options->routing, "another routing than the workload's own");
   verb->add_option("--dtype", options->dtype, "f16 or bf16; the workload's own when left out")
       ->check(CLI::IsMember({"f16", "bf16"}));
   verb->add_option("--samples", options->samples, "samples of each figure")
       ->check(CLI::Range(3, 10000))
       ->capture_default_str();
-  verb->callback([options, of_models, cases, &exit_code] {
+  verb->callback([options, of_models, cases, resume, &exit_code] {
     exit_code = run_verb("bench", [&] {
-      const bool sweeps = options->what == "models";
+      const std::string& what = options->what;
       for (const CLI::Option* option : of_models)
-        if (!sweeps && option->count() > 0) throw InputError(option->get_name() + " belongs to `bench models`");
-      if (sweeps && cases->count() > 0) throw InputError("--cases belongs to `bench prefill` and `bench decode`");
+        if (what != "models" && option->count() > 0)
+          throw InputError(option->get_name() + " belongs to `bench models`");
+      if (what != "models" && what != "growth" && resume->count() > 0)
+        throw InputError("--resume belongs to `bench models` and `bench growth`");
+      if (what != "prefill" && what != "decode" && cases->count() > 0)
+        throw InputError("--cases belongs to `bench prefill` and `bench decode`");
       return run(*options);
     });
   });

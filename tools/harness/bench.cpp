@@ -159,8 +159,8 @@ jit::Cubin compile_once(const Config& config, const KernelKind& kind, Arch arch,
   return cubin;
 }
 
-void bench_compile(const KernelKind& kind, Arch arch, int samples, const CacheFolder& cache, const Report& report) {
-  const Config config = default_config(kind, arch);
+void bench_compile(const Config& config, const KernelKind& kind, Arch arch, int samples, const CacheFolder& cache,
+                   const Report& report) {
   std::vector<double> cold, warm;
   jit::Cubin cubin = compile_once(config, kind, arch, cache.path().c_str());
   const auto total_us = [](const jit::Cubin& each) { return 1e6 * (each.compile_seconds + each.load_seconds); };
@@ -204,8 +204,10 @@ void bench_workload(const BenchRequest& request, const Report& report) {
   }
 }
 
-size_t bench_models(const BenchRequest& request, const SweepEvents& events, const Report& report) {
-  const std::vector<Problem> problems = sweep_problems(request.sweep, request.routing, request.dtype);
+size_t bench_sweep(const BenchRequest& request, const SweepEvents& events, const Report& report) {
+  const std::vector<Problem> problems = request.workload == "growth"
+                                            ? growth_problems(request.routing, request.dtype)
+                                            : sweep_problems(request.sweep, request.routing, request.dtype);
   const Device device = current_device();
   const BenchRoofs roofs(problems.front(), request.history);
   size_t num_wrong = 0;
@@ -262,12 +264,14 @@ void bench_repack(int samples, const Report& report) {
   }
 }
 
-void bench_jit(Arch arch, int samples, const Report& report) {
+void bench_jit(Arch arch, const std::optional<Config>& given, int samples, const Report& report) {
   const CacheFolder cache;
   for (const DType dtype : {DType::f16, DType::bf16}) {
     for (const KernelKind kind :
-         {KernelKind{dtype, false, Activation::none}, KernelKind{dtype, true, Activation::silu}})
-      bench_compile(kind, arch, samples, cache, report);
+         {KernelKind{dtype, false, Activation::none}, KernelKind{dtype, true, Activation::silu}}) {
+      const Config config = given ? *given : default_config(kind, arch);
+      if (illegal_reason(config, arch, kind) == nullptr) bench_compile(config, kind, arch, samples, cache, report);
+    }
   }
 }
 

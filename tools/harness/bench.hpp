@@ -16,10 +16,10 @@
 namespace fulcrum::harness {
 
 struct BenchRequest {
-  std::string workload;            // prefill, decode or models
+  std::string workload;            // prefill, decode, models or growth
   std::vector<std::string> cases;  // empty: all
   SweepRequest sweep;              // models, in place of cases
-  bool resume = false;             // models: leave out what `history` has with the same Config
+  bool resume = false;             // a sweep: leave out what `history` has with the same Config
   std::string routing;             // empty: the workload's own
   std::optional<DType> dtype;      // empty: the workload's own
   std::optional<Table> table;      // none: the built-in default everywhere
@@ -40,14 +40,16 @@ struct SweepEvents {
   std::function<void(const Problem& problem, const std::string& why)> left_out;  // not measured
 };
 
-// The first GEMM and down of every model, each alone on the GPU while it is measured. A cell that needs more memory
-// than there is, or has no right kernel, is left out and the sweep goes on. Returns how many had no right kernel.
-size_t bench_models(const BenchRequest& request, const SweepEvents& events, const Report& report);
+// The first GEMM and down of every model, or of every layer of growth_problems(), each alone on the GPU while it is
+// measured. A cell that needs more memory than there is, or has no right kernel, is left out and the sweep goes on.
+// Returns how many had no right kernel.
+size_t bench_sweep(const BenchRequest& request, const SweepEvents& events, const Report& report);
 
 // Packing on the GPU, both directions, for the weights of both workloads.
 void bench_repack(int samples, const Report& report);
 
-// NVRTC: each kind's default Config compiled without a cache ("cold") and loaded from one ("warm"). Needs no GPU.
-void bench_jit(Arch arch, int samples, const Report& report);
+// NVRTC: the Config, or each kind's default, compiled without a cache ("cold") and loaded from one ("warm"), for every
+// kind that it is legal for. Needs no GPU.
+void bench_jit(Arch arch, const std::optional<Config>& config, int samples, const Report& report);
 
 }  // namespace fulcrum::harness

@@ -138,6 +138,26 @@ std::vector<Problem> probe_problems(uint32_t tokens, std::string_view routing, s
           projection_of(base, "down", Projection::down, workload.hidden, workload.intermediate)};
 }
 
+std::vector<Problem> growth_problems(std::string_view routing, std::optional<DType> dtype) {
+  Workload layer = workload_called("prefill");
+  layer.name = "growth";
+  layer.routing = RoutingKind::uniform;
+  std::vector<Problem> problems;
+  const auto add = [&](std::string_view axis, uint32_t value, uint32_t tokens) {
+    for (Problem& problem : layer_problems(layer, fmt::format("{} {}", axis, value), tokens, routing, dtype))
+      problems.push_back(std::move(problem));
+  };
+  for (uint32_t tokens = 1; tokens <= 131072; tokens *= 2) add("tokens", tokens, tokens);
+  const uint32_t top_k = layer.top_k;
+  for (uint32_t experts = 1; experts <= 1024; experts *= 2) {
+    layer.experts = experts;
+    layer.local = {0, experts};
+    layer.top_k = std::min(top_k, experts);
+    add("experts", experts, 2048);
+  }
+  return problems;
+}
+
 std::string problem_name(const Problem& problem) {
   return fmt::format("{} {} {} ({}, routing {})", problem.workload, problem.case_name, problem.item,
                      value_name(problem.shape.dtype), problem.routing.name);

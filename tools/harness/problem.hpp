@@ -26,7 +26,7 @@ struct Problem {
   Routing routing;
   RowOrder input_rows = RowOrder::token;
   RowOrder output_rows = RowOrder::pair;
-  std::string workload;   // prefill, decode, models, or the user's own
+  std::string workload;   // prefill, decode, models, growth, or the user's own
   std::string case_name;  // 512, 2048, 4096, K0 ... K7, or a model's name and tokens
   std::string item;       // gate, up, gate_up, down
 
@@ -76,6 +76,11 @@ std::vector<Problem> tuned_problems(std::string_view workload, const std::vector
 // `prefill` as probed, for one token count: gate, up (n=640, k=4096, token rows) and down (n=4096, k=640, pair-major),
 // each with a scale a row.
 std::vector<Problem> probe_problems(uint32_t tokens, std::string_view routing = {}, std::optional<DType> dtype = {});
+
+// Layers that show how cost grows, of the workload `growth`: prefill's with all its experts and 1, 2, 4 ... 131,072
+// tokens ("tokens 1" ...), and with 2,048 tokens and 1, 2, 4 ... 1,024 experts ("experts 1" ..., top_k 8 or as many as
+// there are). Routing `uniform` unless another is given.
+std::vector<Problem> growth_problems(std::string_view routing = {}, std::optional<DType> dtype = {});
 
 // "prefill 2048 gate_up (f16, routing probe)"
 std::string problem_name(const Problem& problem);
