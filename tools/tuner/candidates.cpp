@@ -10,8 +10,8 @@ namespace {
 
 // Levers at their defaults until a race has leaders, whose neighbours are then tried: the model sees no difference in
 // them, or (split_k) one only where tiles are few.
-constexpr const char* held_levers[] = {"token_pad", "tile_queue",       "register_cap",   "raster",
-                                       "l2_hint",   "fragment_buffers", "output_staging", "split_k"};
+constexpr const char* held_levers[] = {"token_pad",        "tile_queue",    "register_cap",   "raster", "l2_hint",
+                                       "fragment_buffers", "unroll_tokens", "output_staging", "split_k"};
 // A Config whose limit is this far below the expected need is taken to spill; ptxas finds a dozen registers more than
 // the sum of what is live (counted: 96 allowed where 108 were expected did not spill).
 constexpr uint32_t spill_slack = 12;

@@ -117,6 +117,7 @@ constexpr Config default_config(KernelKind kind, Arch arch) {
   config.producer_warps = 2;
   config.l2_hint = L2Hint::weights;
   config.output_staging = OutputStaging::shared;
+  config.unroll_tokens = 16;
   return config;
 }
 

@@ -31,6 +31,8 @@ namespace rules {
 
 FULCRUM_HD constexpr const char* loop_reason(const Config& c) {
   if (c.fragment_buffers != 1 && c.fragment_buffers != 2) return "fragment_buffers is 1 or 2";
+  if (c.unroll_tokens < 0 || c.unroll_tokens > 256 || c.unroll_tokens % 8 != 0)
+    return "unroll_tokens is a multiple of 8 from 0 to 256";
   if (c.split_k < 1 || c.split_k > 16) return "split_k is 1 to 16";
   if (c.blocks_per_sm < 0 || c.blocks_per_sm > 32) return "blocks_per_sm is 0 to 32";
   if (c.blocks_per_sm != 0 && c.grid_extent != GridExtent::persistent)

@@ -93,7 +93,10 @@ class MmaSync {
   // of 64 columns are left in the tile.
   template <int active>
   FULCRUM_DEVICE void multiply(SharedAddress stage, uint32_t k_units, Accumulators& acc) const {
-#pragma unroll
+    // Few blocks need the loads of several units in flight; many hide them, and the bodies of all token counts together
+    // may outgrow the instruction cache.
+    constexpr int unrolled_units = active * 8 <= V::config.unroll_tokens ? step_units : 1;
+#pragma unroll unrolled_units
     for (int kk = 0; kk < step_units; ++kk) {
       if (kk > 0 && uint32_t(kk) >= k_units) break;  // the last stage may hold fewer units
       UnitWords words[units];
