@@ -1,5 +1,6 @@
 // Programs over single instructions (tests/programs) against results that plain loops compute from the layouts of the
-// PTX ISA: copies by tensor map, runs and groups, mbarrier phases, fragments, and wgmma with its descriptors.
+// PTX ISA: copies by tensor map, runs and groups, mbarrier phases, fragments, conversions, and wgmma with its
+// descriptors.
 //
 // Run by ctest as device.programs; needs a GPU of compute capability 9.0. The emulator's tests compile this file too,
 // so it reaches the device through host headers alone.
@@ -7,6 +8,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <fulcrum/core/nvfp4.h>
 #include <fulcrum/host/tensor_map.hpp>
 
 #include <algorithm>
@@ -309,6 +311,20 @@ BOOST_AUTO_TEST_CASE(fragments) {
     }
     expect_words(out, expected);
   }
+}
+
+BOOST_AUTO_TEST_CASE(e4m3) {
+  const DeviceBuffer<uint32_t> out(e4m3_threads * 2);
+  E4m3Params params{out.data()};
+  run("e4m3", params, e4m3_threads, 0);
+  const auto half = [](uint32_t byte) -> uint32_t {
+    if (e4m3_is_nan(byte)) return 0x7FFF;
+    const uint32_t times_128 = e5m3_from_e4m3(byte & 0x7F) << 7;
+    return (byte & 0x80) << 8 | (times_128 == 0 ? 0 : times_128 - (7u << 10));
+  };
+  std::vector<uint32_t> expected;
+  for (uint32_t byte = 0; byte < 256; byte += 2) expected.push_back(half(byte) | half(byte + 1) << 16);
+  expect_words(out, expected);
 }
 
 BOOST_AUTO_TEST_CASE(wgmma_registers) { check_wgmma_program("wgmma_registers"); }

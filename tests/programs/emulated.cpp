@@ -20,6 +20,7 @@ const emulator::Entry all_programs[] = {
     make_entry<CpAsyncParams, &program_cp_async_groups>("cp_async_groups"),
     make_entry<PhasesParams, &program_mbarrier_phases>("mbarrier_phases"),
     make_entry<FragmentsParams, &program_fragments>("fragments"),
+    make_entry<E4m3Params, &program_e4m3>("e4m3"),
     make_entry<WgmmaParams, &program_wgmma_registers>("wgmma_registers"),
     make_entry<WgmmaParams, &program_wgmma_descriptors>("wgmma_descriptors"),
 };

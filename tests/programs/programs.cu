@@ -21,6 +21,7 @@ const Program all_programs[] = {
     {"cp_async_groups", reinterpret_cast<const void*>(program_cp_async_groups)},
     {"mbarrier_phases", reinterpret_cast<const void*>(program_mbarrier_phases)},
     {"fragments", reinterpret_cast<const void*>(program_fragments)},
+    {"e4m3", reinterpret_cast<const void*>(program_e4m3)},
     {"wgmma_registers", reinterpret_cast<const void*>(program_wgmma_registers)},
     {"wgmma_descriptors", reinterpret_cast<const void*>(program_wgmma_descriptors)},
 };

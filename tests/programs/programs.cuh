@@ -5,6 +5,7 @@
 #pragma once
 #include <fulcrum/ptx/bulk.cuh>
 #include <fulcrum/ptx/cp_async.cuh>
+#include <fulcrum/ptx/cvt.cuh>
 #include <fulcrum/ptx/ldmatrix.cuh>
 #include <fulcrum/ptx/ldst.cuh>
 #include <fulcrum/ptx/mbarrier.cuh>
@@ -126,6 +127,13 @@ FULCRUM_DEVICE void fragments(const FragmentsParams& params) {
   ptx::st_global_v4(out + 2, {float_bits(d[0]), float_bits(d[1]), float_bits(d[2]), float_bits(d[3])});
 }
 
+FULCRUM_DEVICE void e4m3(const E4m3Params& params) {
+  const uint32_t thread = ptx::thread_index(), word = 0x03020100u + thread * 0x04040404u;
+  const GlobalAddress<uint32_t> out = global_address(params.out) + 2 * thread;
+  ptx::st_global_u32(out, ptx::cvt_low_f16x2_e4m3x2(word));
+  ptx::st_global_u32(out + 1, ptx::cvt_high_f16x2_e4m3x2(word));
+}
+
 }  // namespace fulcrum::programs
 
 extern "C" __global__ void __launch_bounds__(128)
@@ -154,4 +162,9 @@ extern "C" __global__ void __launch_bounds__(32)
     fulcrum::programs::fragments<fulcrum::DType::f16>(params);
   else
     fulcrum::programs::fragments<fulcrum::DType::bf16>(params);
+}
+
+extern "C" __global__ void __launch_bounds__(fulcrum::programs::e4m3_threads)
+    program_e4m3(const __grid_constant__ fulcrum::programs::E4m3Params params) {
+  fulcrum::programs::e4m3(params);
 }

@@ -67,6 +67,13 @@ struct FragmentsParams {
   DType dtype;
 };
 
+// program_e4m3: thread t converts bytes 4t to 4t + 3, the low pair and the high pair of a word.
+inline constexpr uint32_t e4m3_threads = 64;
+
+struct E4m3Params {
+  uint32_t* out;  // [e4m3_threads][2] pairs of f16
+};
+
 // program_wgmma_registers and program_wgmma_descriptors: 64 outputs by n tokens over k = 64, with the weights from
 // registers or from shared memory.
 inline constexpr uint32_t wgmma_threads = 128, wgmma_outputs = 64, wgmma_k = 64;

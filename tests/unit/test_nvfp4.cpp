@@ -146,4 +146,25 @@ BOOST_AUTO_TEST_CASE(plain_scales_reach_their_exponent_exactly) {
   }
 }
 
+// Converted scales: a sum in the exponent of the f16 gives what the multiplications above do, in both types; with a
+// table the f16 is taken as it is and the table has 2^-7.
+BOOST_AUTO_TEST_CASE(converted_scales_reach_their_exponent_exactly) {
+  for (uint32_t scale = 1; scale < 0x7F; ++scale) {  // under a zero scale repack writes code 0
+    const uint32_t in_f16 = (e5m3_from_e4m3(scale) << 7) - (7u << 10);
+    BOOST_TEST(value_of(f16_type, in_f16) == e4m3_value(scale));
+    const uint32_t pair = in_f16 << 16 | in_f16, in_bf16 = pair >> 3;
+    const auto both = [&](Float16 type, uint32_t word, int exponent) {
+      const double expected = std::ldexp(e4m3_value(scale), exponent);
+      return value_of(type, word & 0xFFFF) == expected && value_of(type, word >> 16) == expected;
+    };
+    BOOST_TEST(both(f16_type, pair + 0x1C001C00u, 7));
+    BOOST_TEST(both(bf16_type, in_bf16 + 0x73807380u, 119));
+    BOOST_TEST(both(bf16_type, in_bf16 + 0x34803480u, -7));
+    for (uint32_t code = 0; code < 16; ++code) {
+      const double expected = std::ldexp(double(e2m1_value(code)) * e4m3_value(scale), -dequant_fold);
+      BOOST_TEST(multiply(f16_type, std::ldexp(e2m1_value(code), -7), e4m3_value(scale)) == expected);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

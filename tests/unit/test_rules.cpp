@@ -95,4 +95,44 @@ BOOST_AUTO_TEST_CASE(blocks_per_sm_is_of_persistent_grids) {
   BOOST_TEST(illegal_reason(config, Arch{90}, plain_f16) != nullptr);
 }
 
+BOOST_AUTO_TEST_CASE(converted_scales_are_of_plain_words_and_sm_89) {
+  constexpr KernelKind plain_bf16{DType::bf16, false, Activation::none};
+  const auto reason = [](CodeWord code_word, Arch arch, KernelKind kind) -> std::string {
+    Config config = default_config(kind, Arch{80});
+    config.code_word = code_word;
+    config.scale_decode = ScaleDecode::cvt;
+    const char* words = illegal_reason(config, arch, kind);
+    return words == nullptr ? "" : words;
+  };
+  for (const KernelKind kind : {plain_f16, plain_bf16}) {
+    BOOST_TEST(reason(CodeWord::plain, Arch{89}, kind) == "");
+    BOOST_TEST(reason(CodeWord::plain, Arch{90}, kind) == "");
+    BOOST_TEST(reason(CodeWord::plain, Arch{86}, kind) == "scale_decode=cvt needs sm_89 or later");
+  }
+  const std::string placed =
+      "scale_decode=cvt converts the E4M3 scales of code_word=plain: other code words hold placed bits";
+  BOOST_TEST(reason(CodeWord::f16, Arch{90}, plain_f16) == placed);
+  BOOST_TEST(reason(CodeWord::bf16, Arch{90}, plain_bf16) == placed);
+}
+
+// What texts without the lever mean, and the names of kernels with and without it.
+BOOST_AUTO_TEST_CASE(scale_decode_has_a_text_and_a_name) {
+  Config config;
+  BOOST_REQUIRE(parse_config("code_word=plain,dequant=prmt", config).what == nullptr);
+  BOOST_TEST((config.scale_decode == ScaleDecode::bits));
+  char text[config_text_capacity];
+  const auto has = [&](const char* words) { return std::string(text).find(words) != std::string::npos; };
+  (void)write_id(config, text, config_text_capacity);
+  BOOST_TEST(!has("_sd"));
+  BOOST_REQUIRE(parse_config("scale_decode=cvt", config).what == nullptr);
+  (void)write_id(config, text, config_text_capacity);
+  BOOST_TEST(has("_sdcvt"));
+  BOOST_TEST(write_config(config, text, config_text_capacity) < config_text_capacity);
+  BOOST_TEST(has(",scale_decode=cvt,"));
+  Config again;
+  BOOST_REQUIRE(parse_config(text, again).what == nullptr);
+  BOOST_TEST((again == config));
+  BOOST_TEST(parse_config("scale_decode=fma", again).what == "no such value");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -28,8 +28,8 @@ Pins all_but(std::initializer_list<const char*> free_levers) {
 
 // Free in the walk that is compared with the rules: some levers of every stage.
 const std::initializer_list<const char*> walked = {
-    "tile_n",    "tile_m",  "warps_n", "stages",    "copy", "token_granularity",
-    "code_word", "dequant", "k_order", "tile_queue"};
+    "tile_n",    "tile_m",  "warps_n",      "stages",  "copy",      "token_granularity",
+    "code_word", "dequant", "scale_decode", "k_order", "tile_queue"};
 
 Config random_point(harness::Random& random) { return without_run_levers(harness::random_config(random)); }
 
@@ -93,6 +93,7 @@ BOOST_AUTO_TEST_CASE(early_rules_do_not_read_later_levers) {
     Config coded = default_config(gate_up, Arch{80});
     coded.code_word = one.code_word;
     coded.dequant = one.dequant;
+    coded.scale_decode = one.scale_decode;
     if (illegal_reason(coded, sm_90, gate_up) != nullptr) BOOST_REQUIRE(illegal_reason(one, sm_90, gate_up) != nullptr);
   }
 }

@@ -20,11 +20,15 @@ struct DequantCount {
   double issued;
   double integer;
 };
-constexpr DequantCount dequant_count(CodeWord code_word, Dequant method, KOrder k_order) {
+constexpr DequantCount dequant_count(CodeWord code_word, Dequant method, ScaleDecode decode, KOrder k_order) {
   const bool natural = k_order == KOrder::natural;
   if (code_word == CodeWord::f16) return natural ? DequantCount{62, 31} : DequantCount{57, 28};
   if (code_word == CodeWord::bf16) return natural ? DequantCount{54, 30} : DequantCount{50, 27};
-  return method == Dequant::bits ? DequantCount{79, 40} : DequantCount{109, 70};
+  const DequantCount count = method == Dequant::bits ? DequantCount{79, 40} : DequantCount{109, 70};
+  if (decode == ScaleDecode::bits) return count;
+  // a conversion and a sum, taken to be the integer pipe's, for a pair's shift, mask and (in bf16 two) products;
+  // permuted k has half the pairs
+  return {count.issued - (natural ? 4 : 2), count.integer};
 }
 
 inline constexpr double stage_instructions = 40;     // wait, addresses, release of a stage
@@ -53,7 +57,7 @@ struct Demand {
 inline Demand warp_demand(const Config& config, double blocks, double mma_cycles) {
   const double units = config.tile_n / 16.0 / config.warps_n;
   const double steps = config.tile_k / 64.0;
-  const DequantCount count = dequant_count(config.code_word, config.dequant, config.k_order);
+  const DequantCount count = dequant_count(config.code_word, config.dequant, config.scale_decode, config.k_order);
   const bool ragged = config.tile_m > config.token_granularity;  // a branch beside every mma
   const double issued = units * count.issued + blocks * (2 + units * 4 * (ragged ? 2 : 1));
   const double integer = 2 * units * count.integer;

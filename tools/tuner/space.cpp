@@ -59,11 +59,12 @@ struct Stage {
   const char* (*reason)(const Config&, Arch, KernelKind);
 };
 
-// code_word and dequant are judged in the default, which is legal everywhere but for them.
+// code_word, dequant and scale_decode are judged in the default, which is legal everywhere but for them.
 const char* code_reason(const Config& config, Arch arch, KernelKind kind) {
   Config probe = default_config(kind, arch);
   probe.code_word = config.code_word;
   probe.dequant = config.dequant;
+  probe.scale_decode = config.scale_decode;
   return illegal_reason(probe, arch, kind);
 }
 
@@ -80,7 +81,7 @@ std::vector<Stage> stages_of_rules() {
        [](const Config& config, Arch, KernelKind) { return rules::token_reason(config); }},
       {levers({"copy", "producer_warps"}),
        [](const Config& config, Arch arch, KernelKind) { return rules::producer_reason(config, arch); }},
-      {levers({"code_word", "dequant"}), code_reason},
+      {levers({"code_word", "dequant", "scale_decode"}), code_reason},
       {{}, [](const Config& config, Arch arch, KernelKind kind) { return illegal_reason(config, arch, kind); }},
       // no rule reads these
       {levers({"k_order", "tile_queue"}), [](const Config&, Arch, KernelKind) -> const char* { return nullptr; }},

@@ -11,6 +11,7 @@ FULCRUM_NAMESPACE_BEGIN
 enum class Family : uint8_t { mma_sync };
 enum class Copy : uint8_t { cp_async, bulk, mixed };
 enum class Dequant : uint8_t { bits, prmt };
+enum class ScaleDecode : uint8_t { bits, cvt };
 enum class TileOrder : uint8_t { expert, longest };
 enum class TileQueue : uint8_t { fixed, ticket };
 enum class Raster : uint8_t { outputs, tokens };
@@ -31,6 +32,7 @@ FULCRUM_HD constexpr ValueNames value_names(CodeWord) { return {{"plain", "f16",
 FULCRUM_HD constexpr ValueNames value_names(KOrder) { return {{"natural", "permuted"}, 2}; }
 FULCRUM_HD constexpr ValueNames value_names(Copy) { return {{"cp_async", "bulk", "mixed"}, 3}; }
 FULCRUM_HD constexpr ValueNames value_names(Dequant) { return {{"bits", "prmt"}, 2}; }
+FULCRUM_HD constexpr ValueNames value_names(ScaleDecode) { return {{"bits", "cvt"}, 2}; }
 FULCRUM_HD constexpr ValueNames value_names(TileOrder) { return {{"expert", "longest"}, 2}; }
 FULCRUM_HD constexpr ValueNames value_names(TileQueue) { return {{"fixed", "ticket"}, 2}; }
 FULCRUM_HD constexpr ValueNames value_names(Raster) { return {{"outputs", "tokens"}, 2}; }

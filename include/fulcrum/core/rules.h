@@ -111,6 +111,9 @@ FULCRUM_HD constexpr const char* illegal_reason(const Config& c, Arch arch, Kern
   if (c.code_word == CodeWord::f16 && kind.dtype != DType::f16) return "code_word=f16 serves f16 token rows only";
   if (c.code_word == CodeWord::bf16 && kind.dtype != DType::bf16) return "code_word=bf16 serves bf16 token rows only";
   if (c.dequant == Dequant::prmt && c.code_word != CodeWord::plain) return "dequant=prmt reads plain nibbles only";
+  if (c.scale_decode == ScaleDecode::cvt && c.code_word != CodeWord::plain)
+    return "scale_decode=cvt converts the E4M3 scales of code_word=plain: other code words hold placed bits";
+  if (c.scale_decode == ScaleDecode::cvt && arch.cc < 89) return "scale_decode=cvt needs sm_89 or later";
   if (kind.activation != Activation::none && !kind.gate_up) return "an activation needs a gate_up projection";
   return rules::resource_reason(c, arch);
 }

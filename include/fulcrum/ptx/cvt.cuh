@@ -38,6 +38,20 @@ FULCRUM_DEVICE uint32_t cvt_satfinite_x2(float low, float high) {
   return pair;
 }
 
+// Two E4M3 bytes to a pair (the lower byte in the low half), exactly; NaN is 0x7FFF. The bytes are the low or the high
+// half of a word, which the conversion selects itself. sm_89.
+FULCRUM_DEVICE uint32_t cvt_low_f16x2_e4m3x2(uint32_t word) {
+  uint32_t pair;
+  asm("{\n.reg .b16 low, high;\nmov.b32 {low, high}, %1;\ncvt.rn.f16x2.e4m3x2 %0, low;\n}" : "=r"(pair) : "r"(word));
+  return pair;
+}
+
+FULCRUM_DEVICE uint32_t cvt_high_f16x2_e4m3x2(uint32_t word) {
+  uint32_t pair;
+  asm("{\n.reg .b16 low, high;\nmov.b32 {low, high}, %1;\ncvt.rn.f16x2.e4m3x2 %0, high;\n}" : "=r"(pair) : "r"(word));
+  return pair;
+}
+
 // Bytes of {high, low} picked by the four selector nibbles; bit 3 of a nibble replicates the byte's sign instead.
 FULCRUM_DEVICE uint32_t prmt(uint32_t low, uint32_t high, uint32_t selector) {
   uint32_t bytes;

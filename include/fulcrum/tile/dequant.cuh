@@ -7,15 +7,25 @@
 
 FULCRUM_NAMESPACE_BEGIN
 
+// The scales of a lane's rows r and r + 8, each in both halves.
+struct UnitScales {
+  uint32_t row, row_8;
+};
+
 // What codes are before the scale: code * 2^-14 (f16) or 2^-126 (bf16) when its bits are placed in the 16-bit type,
-// code itself when a table gives whole values. Scales carry the rest: 2^7, 2^119, or 2^-7 with a table.
-template <DType dtype, CodeWord code_word, Dequant method>
+// code itself when a table gives whole values. Scales carry the rest: 2^7, 2^119, or 2^-7 with a table (which carries
+// it for converted f16 scales).
+template <DType dtype, CodeWord code_word, Dequant method, ScaleDecode decode>
 struct Dequantizer {
   static constexpr bool is_f16 = dtype == DType::f16;
   // Exponent and mantissa bits of a code in each half: f16's mantissa has 10 bits, bf16's 7.
   static constexpr uint32_t magnitude_mask = is_f16 ? 0x0E000E00u : 0x01C001C0u;
   static constexpr uint32_t sign_mask = 0x80008000u;
   static constexpr int magnitude_shift = is_f16 ? 9 : 6;
+  // Top bytes of the magnitudes 0 .5 1 1.5 and 2 3 4 6, with 2^-7 for converted f16 scales.
+  static constexpr bool folded = is_f16 && decode == ScaleDecode::cvt;
+  static constexpr uint32_t low_table = folded ? 0x22201C00u : is_f16 ? 0x3E3C3800u : 0x3F3F3F00u;
+  static constexpr uint32_t high_table = folded ? 0x2A282624u : is_f16 ? 0x46444240u : 0x40404040u;
 
   uint32_t scale_exponent = 0;  // bf16 code words: 2^224 of exponent, kept in a register for one LOP3
 
@@ -23,15 +33,16 @@ struct Dequantizer {
     if constexpr (code_word == CodeWord::bf16) scale_exponent = ptx::mov_register(0x70007000u);
   }
 
-  // The scales of rows r (low half) and r + 8 (high half) as 16-bit floats, from one turn of a scale word.
-  FULCRUM_DEVICE uint32_t scale_pair(uint32_t word, int turn) const {
-    if constexpr (code_word == CodeWord::plain) {
-      return plain_scale_pair(word, turn);
+  // One turn of a scale word as 16-bit floats.
+  FULCRUM_DEVICE UnitScales scales(uint32_t word, int turn) const {
+    if constexpr (decode == ScaleDecode::cvt) {  // a row's two turns lie side by side: one conversion serves both
+      const uint32_t row = converted(ptx::cvt_low_f16x2_e4m3x2(word)),
+                     row_8 = converted(ptx::cvt_high_f16x2_e4m3x2(word));
+      return turn == 0 ? UnitScales{ptx::mov_low_x2(row), ptx::mov_low_x2(row_8)}
+                       : UnitScales{ptx::mov_high_x2(row), ptx::mov_high_x2(row_8)};
     } else {
-      const uint32_t placed = turn == 0 ? word : ptx::shf_l_wrap(word, 8);
-      // An E5M3 byte at 14-7 is an f16. At 11-4 it is the low part of a bf16 exponent: 15 + 224 = 119 + 127 - 7.
-      if constexpr (code_word == CodeWord::f16) return placed & 0x7F807F80u;
-      return ptx::lop3_and_or(placed, 0x0FF00FF0u, scale_exponent);
+      const uint32_t pair = scale_pair(word, turn);
+      return {ptx::mov_low_x2(pair), ptx::mov_high_x2(pair)};
     }
   }
 
@@ -61,6 +72,26 @@ struct Dequantizer {
   }
 
  private:
+  // The scales of rows r (low half) and r + 8 (high half), from one turn of a scale word.
+  FULCRUM_DEVICE uint32_t scale_pair(uint32_t word, int turn) const {
+    if constexpr (code_word == CodeWord::plain) {
+      return plain_scale_pair(word, turn);
+    } else {
+      const uint32_t placed = turn == 0 ? word : ptx::shf_l_wrap(word, 8);
+      // An E5M3 byte at 14-7 is an f16. At 11-4 it is the low part of a bf16 exponent: 15 + 224 = 119 + 127 - 7.
+      if constexpr (code_word == CodeWord::f16) return placed & 0x7F807F80u;
+      return ptx::lop3_and_or(placed, 0x0FF00FF0u, scale_exponent);
+    }
+  }
+
+  // Scales in f16 to the type and exponent that codes need, by a sum in the exponent: 2^7 in f16. f16 holds an E4M3
+  // value without a subnormal and with seven zero bits below, so that 3 places further right it is a bf16 but for
+  // 2^-112, and takes 2^231 or 2^105. A zero scale becomes a power of two, but its codes are 0 (pack/repack.cuh).
+  FULCRUM_DEVICE static uint32_t converted(uint32_t pair) {
+    if constexpr (!is_f16) return (pair >> 3) + (method == Dequant::bits ? 0x73807380u : 0x34803480u);
+    return method == Dequant::bits ? pair + 0x1C001C00u : pair;
+  }
+
   FULCRUM_DEVICE static uint32_t product(uint32_t a, uint32_t b) { return ptx::mul_x2<dtype>(a, b); }
 
   FULCRUM_DEVICE static uint32_t shift(uint32_t word, int left) { return left >= 0 ? word << left : word >> -left; }
@@ -79,12 +110,11 @@ struct Dequantizer {
   }
 
   // Values of the four slots by byte permutes: a table of eight magnitudes is two registers, and a permute looks up
-  // four codes. f16 magnitudes 0 .5 1 1.5 2 3 4 6 have a zero low byte; bf16 needs a table for each byte.
+  // four codes. f16 magnitudes have a zero low byte; bf16 needs a table for each byte.
   FULCRUM_DEVICE static void table(uint32_t word, uint32_t (&a)[4]) {
     const uint32_t index = word & 0x77777777u;
-    const uint32_t low_top = ptx::prmt(is_f16 ? 0x3E3C3800u : 0x3F3F3F00u, is_f16 ? 0x46444240u : 0x40404040u, index);
-    const uint32_t high_top =
-        ptx::prmt(is_f16 ? 0x3E3C3800u : 0x3F3F3F00u, is_f16 ? 0x46444240u : 0x40404040u, index >> 16);
+    const uint32_t low_top = ptx::prmt(low_table, high_table, index);
+    const uint32_t high_top = ptx::prmt(low_table, high_table, index >> 16);
     uint32_t low_bottom = 0, high_bottom = 0;
     if constexpr (!is_f16) {
       low_bottom = ptx::prmt(0xC0800000u, 0xC0804000u, index);

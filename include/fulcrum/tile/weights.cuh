@@ -22,7 +22,7 @@ struct WeightReader {
   static constexpr int warp_units = V::config.tile_n / int(unit_n) / V::config.warps_n;
   static constexpr int step_units = V::config.tile_k / int(unit_k);
 
-  Dequantizer<V::kind.dtype, V::config.code_word, V::config.dequant> dequantize;
+  Dequantizer<V::kind.dtype, V::config.code_word, V::config.dequant, V::config.scale_decode> dequantize;
 
   // Byte offset in a stage's weights ([n group][k unit][unit of group][576]) of the warp's unit u at k unit kk.
   FULCRUM_DEVICE static uint32_t unit_offset(uint32_t first_unit, int u, int kk) {
@@ -50,15 +50,14 @@ struct WeightReader {
     if constexpr (natural) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {  // words 2 half and 2 half + 1 are k16 steps, one scale group each
-        const uint32_t scales = dequantize.scale_pair(words.scales[half], i);
-        dequantize(words.codes[2 * half + i], ptx::mov_low_x2(scales), ptx::mov_high_x2(scales), a[i]);
+        const UnitScales scales = dequantize.scales(words.scales[half], i);
+        dequantize(words.codes[2 * half + i], scales.row, scales.row_8, a[i]);
       }
     } else {
-      const uint32_t scales = dequantize.scale_pair(words.scales[0], half);
+      const UnitScales scales = dequantize.scales(words.scales[0], half);
       uint32_t row[4], row_8[4];  // [slot]: columns 8c + 2 slot of rows r and r + 8
-      const uint32_t low = ptx::mov_low_x2(scales), high = ptx::mov_high_x2(scales);
-      dequantize(words.codes[2 * half], low, low, row);
-      dequantize(words.codes[2 * half + 1], high, high, row_8);
+      dequantize(words.codes[2 * half], scales.row, scales.row, row);
+      dequantize(words.codes[2 * half + 1], scales.row_8, scales.row_8, row_8);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         a[i][0] = row[2 * i];

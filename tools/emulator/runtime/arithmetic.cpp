@@ -3,6 +3,7 @@
 // Called by the twins of cvt.cuh and mma_sync.cuh. Invariant: products are exact; a sum of 16 products and the
 // accumulator is rounded once to f32. Poison stays poison, column by column of tokens.
 #include <emulator/device.h>
+#include <fulcrum/core/nvfp4.h>
 
 #include <bit>
 #include <cmath>
@@ -42,6 +43,13 @@ uint32_t mul_x2(bool is_f16, uint32_t a, uint32_t b) {
 uint32_t cvt_satfinite_x2(bool is_f16, float low, float high) {
   const DType type = type_of(is_f16);
   return round_or_poison(type, low) | static_cast<uint32_t>(round_or_poison(type, high)) << 16;
+}
+
+uint32_t cvt_f16x2_e4m3x2(uint32_t bytes) {
+  const auto half = [](uint32_t byte) -> uint32_t {
+    return e4m3_is_nan(byte) ? 0x7FFF : harness::round_to(DType::f16, e4m3_value(byte));  // f16 holds every value
+  };
+  return half(bytes & 0xFF) | half(bytes >> 8 & 0xFF) << 16;
 }
 
 float approximate_ex2(float x) { return is_poison(x) ? x : std::exp2(x); }

@@ -65,6 +65,7 @@ void fence_async_proxy();
 
 uint32_t mul_x2(bool is_f16, uint32_t a, uint32_t b);
 uint32_t cvt_satfinite_x2(bool is_f16, float low, float high);
+uint32_t cvt_f16x2_e4m3x2(uint32_t bytes);
 float approximate_ex2(float x);
 float approximate_rcp(float x);
 

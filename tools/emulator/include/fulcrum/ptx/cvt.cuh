@@ -17,6 +17,9 @@ FULCRUM_DEVICE uint32_t cvt_satfinite_x2(float low, float high) {
   return emulator::cvt_satfinite_x2(dtype == DType::f16, low, high);
 }
 
+FULCRUM_DEVICE uint32_t cvt_low_f16x2_e4m3x2(uint32_t word) { return emulator::cvt_f16x2_e4m3x2(word & 0xFFFF); }
+FULCRUM_DEVICE uint32_t cvt_high_f16x2_e4m3x2(uint32_t word) { return emulator::cvt_f16x2_e4m3x2(word >> 16); }
+
 FULCRUM_DEVICE uint32_t prmt(uint32_t low, uint32_t high, uint32_t selector) {
   const uint64_t bytes = uint64_t(high) << 32 | low;
   uint32_t picked = 0;
