@@ -50,9 +50,10 @@ class BulkRing {
 
   FULCRUM_DEVICE WorkItem item() const { return ItemSlots<V>::read(shared_, position_.stage); }
 
-  // Gives the stage back: the warp meets so that all its lanes' reads come before the arrival, which comes before the
-  // producer's next copies into the stage.
+  // Gives the stage back. The copy engine is another proxy: without a fence its next copies into the stage may overtake
+  // reads that are under way. The warp meets so that all its lanes' fences come before the arrival.
   FULCRUM_DEVICE void release() {
+    ptx::fence_proxy_async_shared();
     ptx::bar_warp_sync();
     if (ptx::lane_index() == 0) ptx::mbarrier_arrive(empty(position_.stage));
     position_.advance();

@@ -114,9 +114,12 @@ void wait_wgmma(uint32_t pending_groups) {
   });
 }
 
+// Covers the thread's own accesses. By the PTX ISA a later fence of another thread, along the path that orders the two,
+// would do as well; but it cannot wait for loads that this thread has under way.
 void fence_async_proxy() {
-  running().fenced.join(running().clocks);
-  running().tick();  // what follows is not fenced
+  Thread& thread = running();
+  thread.fenced[thread.place.thread] = thread.epoch().time;
+  thread.tick();  // what follows is not fenced
 }
 
 }  // namespace fulcrum::emulator

@@ -89,10 +89,13 @@ void SharedMemory::note_cell(const char* what, uint32_t offset, Cell& cell, cons
       if (!by.clocks->knows(other)) race(other, "changed atomically");
   }
   if (access == Access::read) return add_epoch(cell.reads, by);
-  for (const Epoch& other : cell.reads)
-    if (!by.clocks->knows(other)) race(other, "read");
+  if (access == Access::async_read) return add_epoch(cell.async_reads, by);
+  for (const std::vector<Epoch>* reads : {&cell.reads, &cell.async_reads})
+    for (const Epoch& other : *reads)
+      if (!by.clocks->knows(other)) race(other, "read");
   if (access == Access::atomic) return add_epoch(cell.atomics, by);
   cell.reads.clear();
+  cell.async_reads.clear();
   cell.atomics.clear();
   cell.write = by.epoch;
   cell.write_by_copy = false;
@@ -139,19 +142,26 @@ uint32_t SharedMemory::atomic_add(const char* what, uint32_t address, uint32_t o
   return value;
 }
 
-void SharedMemory::check_fenced(const char* what, uint32_t address, uint32_t bytes, const Accessor& by) {
+// An asynchronous write must come after ordinary reads and writes, a read after writes; note() says what nothing orders
+// at all.
+void SharedMemory::check_fenced(const char* what, uint32_t address, uint32_t bytes, const Accessor& by, Access access) {
   for_each_cell(offset_of(address), bytes, [&](uint32_t offset, Cell& cell) {
-    if (cell.write.time == 0 || cell.write_by_copy || by.fenced->knows(cell.write)) return;
-    fault(
-        fmt::format("{}: no proxy fence orders the ordinary write of shared memory {:#x} by {} before this "
-                    "asynchronous operation",
-                    what, offset, agent_name(cell.write)));
+    const auto check = [&](Epoch other, const char* did) {
+      if (by.fenced->knows(other) || !by.clocks->knows(other)) return;
+      fault(
+          fmt::format("{}: no proxy fence orders the ordinary {} of shared memory {:#x} by {} before this "
+                      "asynchronous operation",
+                      what, did, offset, agent_name(other)));
+    };
+    if (cell.write.time != 0 && !cell.write_by_copy) check(cell.write, "write");
+    if (access == Access::write)
+      for (const Epoch& other : cell.reads) check(other, "read");
   });
 }
 
 void SharedMemory::begin_copy(const char* what, uint32_t address, uint32_t bytes, const Accessor& by, bool async) {
   check_states(what, address, bytes);
-  if (async) check_fenced(what, address, bytes, by);
+  if (async) check_fenced(what, address, bytes, by, Access::write);
   note(what, address, bytes, by, Access::write);
   std::memset(states_.data() + offset_of(address), static_cast<int>(State::in_flight), bytes);
 }
@@ -167,9 +177,9 @@ void SharedMemory::land_copy(uint32_t address, const void* from, uint32_t bytes,
 
 void SharedMemory::load_async(const char* what, uint32_t address, void* to, uint32_t bytes, const Accessor& by) {
   check_place(what, address, bytes, 16);
-  check_fenced(what, address, bytes, by);
+  check_fenced(what, address, bytes, by, Access::async_read);
   check_states(what, address, bytes);
-  note(what, address, bytes, by, Access::read);
+  note(what, address, bytes, by, Access::async_read);
   copy_values(offset_of(address), to, bytes);
 }
 

@@ -19,11 +19,11 @@ namespace fulcrum::emulator {
 inline constexpr uint32_t poison_word = 0x7FC57FC5;
 inline constexpr uint16_t poison_half = 0x7FC5;
 
-// Who accesses: what its thread knows, and since which proxy fences.
+// Who accesses: what its thread knows, and which ordinary accesses it knows to be fenced.
 struct Accessor {
   Epoch epoch;
   const Clocks* clocks = nullptr;
-  const Clocks* fenced = nullptr;  // what ordinary writes the asynchronous proxy has been told of
+  const Clocks* fenced = nullptr;  // of each thread, what the asynchronous proxy comes after
 };
 
 class SharedMemory {
@@ -35,7 +35,7 @@ class SharedMemory {
   uint32_t atomic_add(const char* what, uint32_t address, uint32_t operand, const Accessor& by);
 
   // A copy begins: its destination must be free, and reads as in flight from now on. `async` copies go past the
-  // ordinary proxy, so writes to the place must have been fenced.
+  // ordinary proxy, so accesses to the place must have been fenced: a read that is under way may find the copy's bytes.
   void begin_copy(const char* what, uint32_t address, uint32_t bytes, const Accessor& by, bool async);
   // It lands, as a write of `writer`.
   void land_copy(uint32_t address, const void* from, uint32_t bytes, Epoch writer);
@@ -50,12 +50,13 @@ class SharedMemory {
 
  private:
   enum class State : uint8_t { empty, value, in_flight, mbarrier };
-  enum class Access : uint8_t { read, write, atomic };
+  enum class Access : uint8_t { read, async_read, write, atomic };
   struct Cell {
     Epoch write;
     bool write_by_copy = false;
-    std::vector<Epoch> reads;    // since the last write
-    std::vector<Epoch> atomics;  // likewise
+    std::vector<Epoch> reads;        // since the last write
+    std::vector<Epoch> async_reads;  // likewise
+    std::vector<Epoch> atomics;      // likewise
   };
 
   uint32_t offset_of(uint32_t address) const;
@@ -63,7 +64,7 @@ class SharedMemory {
   void check_states(const char* what, uint32_t address, uint32_t bytes) const;
   void note(const char* what, uint32_t address, uint32_t bytes, const Accessor& by, Access access);
   void note_cell(const char* what, uint32_t address, Cell& cell, const Accessor& by, Access access);
-  void check_fenced(const char* what, uint32_t address, uint32_t bytes, const Accessor& by);
+  void check_fenced(const char* what, uint32_t address, uint32_t bytes, const Accessor& by, Access access);
   template <class F>
   void for_each_cell(uint32_t offset, uint32_t bytes, const F& visit);
 
