@@ -165,14 +165,28 @@ class MmaSync {
     typename Epilogue<V>::Bias bias[units];
 #pragma unroll
     for (int u = 0; u < units; ++u) bias[u] = epilogue.bias(tile_unit + uint32_t(u));
-#pragma unroll
+    // Unrolled, every block is code of its own; in a loop, the block at hand is always the first.
+    constexpr bool unrolled = blocks * 8 <= V::config.unroll_tokens;
+    constexpr int unrolled_blocks = unrolled ? blocks : 1;
+#pragma unroll unrolled_blocks
     for (int j = 0; j < blocks; ++j) {
       if (token_block(j) * 8 >= uint32_t(item.num_rows)) break;
       const typename Epilogue<V>::Rows rows = epilogue.rows(token_block(j));
 #pragma unroll
-      for (int u = 0; u < units; ++u) epilogue.store(acc[u][j], tile_unit, u, bias[u], rows);
+      for (int u = 0; u < units; ++u) epilogue.store(acc[u][unrolled ? j : 0], tile_unit, u, bias[u], rows);
       epilogue.finish(tile_unit, rows);
+      if constexpr (!unrolled) next_block(acc);
     }
+  }
+
+  // Moves every block but the first to the place before it.
+  FULCRUM_DEVICE static void next_block(Accumulators& acc) {
+#pragma unroll
+    for (int u = 0; u < units; ++u)
+#pragma unroll
+      for (int j = 1; j < blocks; ++j)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) acc[u][j - 1][i] = acc[u][j][i];
   }
 
   // Warps along m take turns at the tile's blocks of 8 tokens, so that a short tile loads them evenly.
