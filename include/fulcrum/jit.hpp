@@ -243,6 +243,11 @@ inline Result<Kernel> compile(const Config& config, const KernelKind& kind, Arch
 /// A helper kernel, compiled and loaded; the sources are in host/weights.hpp and host/routing.hpp.
 inline Result<Auxiliary> compile_auxiliary(const AuxiliarySource& source, Arch arch, const Options& options = {},
                                            std::string* explanation = nullptr) {
+  if (source.name[0] == 0) {
+    return make_error(Code::invalid_argument,
+                      "there is no such helper kernel: weights that are read in place are not "
+                      "repacked");
+  }
   const Cubin cubin = compile_source(source.source, source.name, arch, options);
   if (explanation != nullptr) *explanation = cubin.explanation;
   if (!cubin.status.ok()) return cubin.status;

@@ -52,9 +52,11 @@ BOOST_AUTO_TEST_CASE(orders_measured_times) {
   const double k128 = us(decode_tile + "tile_k=128,stages=5,min_blocks=4");  // 125 us
   const double k64 = us(decode_tile + "tile_k=64,stages=8,min_blocks=4");    // 152 us
   const std::string tile = "tile_n=128,tile_m=8,tile_k=128,stages=5,min_blocks=4,";
-  const double warps_8 = us(tile + "warps_n=8,copy=bulk,code_word=f16");                       // 143 us
-  const double nibbles = us(tile + "warps_n=4,copy=bulk,code_word=plain");                     // 149 us
-  const double prmt = us(tile + "warps_n=4,copy=bulk,code_word=plain,dequant=prmt");           // 216 us
+  const double warps_8 = us(tile + "warps_n=8,copy=bulk,code_word=f16");              // 143 us
+  const double nibbles = us(tile + "warps_n=4,copy=bulk,code_word=plain");            // 149 us
+  const double prmt = us(tile + "warps_n=4,copy=bulk,code_word=plain,dequant=prmt");  // 216 us
+  const double in_place = us(tile + "warps_n=4,copy=cp_async,code_word=block36");     // more of both
+  const double packed = us(tile + "warps_n=4,copy=cp_async,code_word=plain");
   const double converted = us(tile + "warps_n=4,copy=bulk,code_word=plain,scale_decode=cvt");  // fewer instructions
   const double cp_async = us(tile + "warps_n=4,copy=cp_async,code_word=f16");                  // 213 us
   BOOST_TEST(std::abs(k256 - k128) < 0.05 * k128);
@@ -63,6 +65,7 @@ BOOST_AUTO_TEST_CASE(orders_measured_times) {
   BOOST_TEST(k128 < k64);
   BOOST_TEST(nibbles < prmt);
   BOOST_TEST(converted < nibbles);
+  BOOST_TEST(packed < in_place);
   BOOST_TEST(warps_8 < cp_async);
 }
 

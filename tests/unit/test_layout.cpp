@@ -25,6 +25,19 @@ constexpr Size sizes[] = {{16, 64}, {64, 64}, {80, 128}, {160, 672}, {112, 48}};
 
 BOOST_AUTO_TEST_SUITE(layout)
 
+BOOST_AUTO_TEST_CASE(a_packed_row_knows_its_part) {
+  for (const uint32_t rows : {16u, 80u}) {  // of a part
+    for (uint32_t row = 0; row < rows; ++row) {
+      const PartRow plain = part_row(false, packed_row(false, 0, row));
+      BOOST_TEST((plain.part == 0 && plain.row == row));
+      for (const uint32_t part : {0u, 1u}) {
+        const PartRow from = part_row(true, packed_row(true, part, row));
+        BOOST_TEST((from.part == part && from.row == row));
+      }
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(bits_of_a_word_are_used_once_and_come_back) {
   for (const CodeWord code_word : code_words) {
     uint32_t code_bits = 0, scale_bits = 0;

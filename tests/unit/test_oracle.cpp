@@ -183,7 +183,8 @@ BOOST_AUTO_TEST_CASE(a_lost_column_breaks_the_bounds) {
       HostProblem other = host;
       const uint64_t at = row.input_row * tokens_stride_bytes(host.problem);
       std::fill_n(other.tokens.begin() + static_cast<std::ptrdiff_t>(at), 32, uint8_t{0});  // the first 16 columns
-      if (column % 5 != 0) return;  // the copy is what costs time
+      if (column % 5 != 0) return;           // the copy is what costs time
+      if (host.problem.edge_scales) return;  // a scale of zero hides its columns
       const uint16_t bits = round_f16(f32_value(other, row, column));
       caught += accepts(DType::f16, expectation(DType::f16, v), bits) ? 0 : 1;
       ++all;

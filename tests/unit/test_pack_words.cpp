@@ -136,6 +136,18 @@ BOOST_AUTO_TEST_CASE(pairs_and_nibbles_come_back) {
   }
 }
 
+// What a kernel that reads blocks in place makes of two bytes of a row and two of the row eight below: the codes of
+// columns 2c, 2c + 1 and, in the high nibbles, 2c + 8 and 2c + 9, each in the slot that the fragment wants.
+BOOST_AUTO_TEST_CASE(two_pairs_of_bytes_are_a_word_read_in_place) {
+  constexpr uint32_t upper = 0x9A21, lower = 0xBC43;  // bytes 2c (low) and 2c + 1
+  const uint32_t word = Block36::natural_codes(upper, lower);
+  const auto code = [&](uint32_t slot, uint32_t half) { return decode_code(CodeWord::block36, slot, half, word); };
+  BOOST_TEST((code(0, 0) == 0x1 && code(0, 1) == 0xA));  // row r, columns 2c and 2c + 1
+  BOOST_TEST((code(1, 0) == 0x3 && code(1, 1) == 0xC));  // row r + 8
+  BOOST_TEST((code(2, 0) == 0x2 && code(2, 1) == 0x9));  // row r, eight columns on
+  BOOST_TEST((code(3, 0) == 0x4 && code(3, 1) == 0xB));
+}
+
 BOOST_AUTO_TEST_CASE(blocks_cover_every_unit_once) {
   for (const uint32_t n : {16u, 48u, 64u, 160u, 1856u})
     for (const uint32_t k : {16u, 64u, 512u, 672u, 2880u}) {

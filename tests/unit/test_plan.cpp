@@ -259,6 +259,37 @@ BOOST_AUTO_TEST_CASE(wrong_weights_are_named) {
   BOOST_TEST(check_launch(plan, table, good_buffers()).ok());
 }
 
+// The checkpoint's own tensors: words are enough of an alignment, and gate and up are two of them.
+BOOST_AUTO_TEST_CASE(weights_read_in_place) {
+  Setup setup;
+  setup.config = default_config(kernel_kind(setup.shape), setup.device.arch, {CodeWord::block36, KOrder::natural});
+  const Plan plan = setup.good();
+  Weights weights = good_weights();
+  weights.layout = layout_of(setup.config);
+  weights.packed += 4;
+  weights.packed_up = weights.packed + 8;
+  BOOST_TEST(check_launch(plan, weights, good_buffers()).ok());
+  const Params params = launch_params(plan, weights, good_buffers());
+  BOOST_TEST(params.expert_stride_bytes == uint64_t{640} * 4096 * 9 / 16);
+  BOOST_TEST((params.weights == weights.packed && params.weights_up == weights.packed_up));
+  const auto refused = [&](auto change, const std::string& words) {
+    Weights wrong = weights;
+    change(wrong);
+    check_words(check_launch(plan, wrong, good_buffers()), Code::invalid_argument, words);
+  };
+  refused([](Weights& w) { w.packed += 2; }, "weights.packed must be a multiple of 4 bytes");
+  refused([](Weights& w) { w.packed_up = nullptr; }, "weights.packed_up is null");
+  refused([](Weights& w) { w.expert_stride_bytes = 1474558; },
+          "weights.expert_stride_bytes is 1474558 bytes; it must be at least 1474560");
+  refused([](Weights& w) { w.layout.code_word = CodeWord::plain; }, "packed for another code_word");
+  weights.expert_pointers = at<const uint8_t* const>(0x8000);
+  weights.packed = nullptr;
+  weights.expert_pointers_up = at<const uint8_t* const>(0x8804);
+  refused([](Weights&) {}, "weights.expert_pointers_up must be a multiple of 8");
+  weights.expert_pointers_up = at<const uint8_t* const>(0x8808);
+  BOOST_TEST(check_launch(plan, weights, good_buffers()).ok());
+}
+
 BOOST_AUTO_TEST_CASE(a_workspace_is_asked_for_when_it_is_needed) {
   Setup setup;
   setup.config.tile_queue = TileQueue::ticket;

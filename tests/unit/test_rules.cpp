@@ -95,6 +95,34 @@ BOOST_AUTO_TEST_CASE(blocks_per_sm_is_of_persistent_grids) {
   BOOST_TEST(illegal_reason(config, Arch{90}, plain_f16) != nullptr);
 }
 
+// 36-byte blocks: what cannot copy them or expects packed words is refused; k must be whole blocks.
+BOOST_AUTO_TEST_CASE(weights_read_in_place_are_copied_in_words) {
+  const Layout in_place{CodeWord::block36, KOrder::natural};
+  const auto reason = [&](auto change) -> std::string {
+    Config config = default_config(plain_f16, Arch{90}, in_place);
+    change(config);
+    const char* words = illegal_reason(config, Arch{90}, plain_f16);
+    return words == nullptr ? "" : words;
+  };
+  BOOST_TEST(reason([](Config&) {}) == "");
+  BOOST_TEST(reason([](Config& c) { c.copy = Copy::bulk; }).find("copy=cp_async") != std::string::npos);
+  BOOST_TEST(reason([](Config& c) { c.l2_hint = L2Hint::weights; }).find("l2_hint=none") != std::string::npos);
+  BOOST_TEST(reason([](Config& c) { c.k_order = KOrder::permuted; }).find("k_order=natural") != std::string::npos);
+  BOOST_TEST(reason([](Config& c) { c.dequant = Dequant::prmt; }).find("dequant=bits") != std::string::npos);
+  BOOST_TEST(reason([](Config& c) { c.scale_decode = ScaleDecode::cvt; }).find("scale_decode=bits") !=
+             std::string::npos);
+  Shape shape = layer;
+  for (const int cc : supported_archs) {
+    const Config config = default_config(kernel_kind(shape), Arch{cc}, in_place);
+    BOOST_TEST((layout_of(config) == in_place));
+    shape.k = 640;
+    BOOST_TEST(illegal_reason(config, Arch{cc}, shape) == nullptr);
+    shape.k = 656;
+    BOOST_TEST(std::string(illegal_reason(config, Arch{cc}, shape)) ==
+               "code_word=block36 needs k to be a multiple of 64, the columns of a block");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(converted_scales_are_of_plain_words_and_sm_89) {
   constexpr KernelKind plain_bf16{DType::bf16, false, Activation::none};
   const auto reason = [](CodeWord code_word, Arch arch, KernelKind kind) -> std::string {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "harness/random_case.hpp"
+#include "tuner/candidates.hpp"
 #include "tuner/space.hpp"
 
 using namespace fulcrum;
@@ -87,11 +88,9 @@ BOOST_AUTO_TEST_CASE(early_rules_do_not_read_later_levers) {
     }
     BOOST_REQUIRE(same(rules::producer_reason(one, sm_90), rules::producer_reason(other, sm_90)));
     Config unread = one;
-    unread.k_order = other.k_order;
     unread.tile_queue = other.tile_queue;
     BOOST_REQUIRE(same(illegal_reason(one, sm_90, gate_up), illegal_reason(unread, sm_90, gate_up)));
-    Config coded = default_config(gate_up, Arch{80});
-    coded.code_word = one.code_word;
+    Config coded = default_config(gate_up, Arch{80}, layout_of(one));
     coded.dequant = one.dequant;
     coded.scale_decode = one.scale_decode;
     if (illegal_reason(coded, sm_90, gate_up) != nullptr) BOOST_REQUIRE(illegal_reason(one, sm_90, gate_up) != nullptr);
@@ -153,6 +152,25 @@ BOOST_AUTO_TEST_CASE(neighbours_are_legal_and_near) {
   for (const char* name : {"tile_n", "tile_m", "stages", "copy", "tile_order", "grid_extent", "code_word", "k_order"}) {
     BOOST_TEST(moved[name] >= 1, name);
   }
+}
+
+// Packed weights and a checkpoint read in place are not each other's rivals: only a pin asks for the second.
+BOOST_AUTO_TEST_CASE(a_pin_alone_reads_in_place) {
+  Pins pins = all_but({"code_word", "stages"});
+  const auto code_words = [&] {
+    std::set<CodeWord> found;
+    for (const Config& config : legal_space(sm_90, gate_up, pins).configs) found.insert(config.code_word);
+    return found;
+  };
+  BOOST_TEST((code_words() == std::set<CodeWord>{CodeWord::plain, CodeWord::f16}));
+  for (const Config& next : neighbours(default_config(gate_up, Arch{80}), sm_90, gate_up, {}))
+    BOOST_TEST(!read_in_place(next.code_word));
+  pins = {};
+  pins[size_t(lever_index("code_word"))] = int32_t(CodeWord::block36);
+  pins[size_t(lever_index("warps_n"))] = 4;
+  BOOST_TEST((code_words() == std::set<CodeWord>{CodeWord::block36}));
+  const Config base = default_config(gate_up, sm_90, {CodeWord::block36, KOrder::natural});
+  BOOST_TEST(!neighbours(base, sm_90, gate_up, pins).empty());
 }
 
 BOOST_AUTO_TEST_CASE(differences_in_words) {

@@ -386,6 +386,26 @@ BOOST_AUTO_TEST_CASE(one_layout_for_all_token_counts) {
   BOOST_TEST((table.layout(device, absent).code_word == CodeWord::bf16));
 }
 
+// Nobody repacks for a row of weights read in place, however fast it was; whoever reads in place asks for it.
+BOOST_AUTO_TEST_CASE(rows_of_weights_read_in_place_are_asked_for) {
+  constexpr Layout in_place{CodeWord::block36, KOrder::natural};
+  Table table = small_table();
+  const DeviceKey device = device_key(h200());
+  Choice choice = table.choose(device, gate_up, in_place, 512);
+  BOOST_TEST((choice.match == Match::default_config));
+  BOOST_TEST((choice.config == default_config(kernel_kind(gate_up), Arch{90}, in_place)));
+  BOOST_TEST(illegal_reason(choice.config, Arch{90}, gate_up) == nullptr);
+  for (const uint64_t tokens : {512u, 2048u, 4096u}) {
+    Row row = make_row(gate_up, tokens, tokens, 1, 64);
+    row.config = default_config(kernel_kind(gate_up), Arch{90}, in_place);
+    row.config.tile_n = 256;
+    table.add(row);
+  }
+  BOOST_TEST((table.layout(device, gate_up) == natural));
+  choice = table.choose(device, gate_up, in_place, 512);
+  BOOST_TEST((choice.match == Match::exact && choice.config.tile_n == 256));
+}
+
 BOOST_AUTO_TEST_CASE(merge_replaces_what_was_measured_again) {
   Table table = small_table();
   Table newer;

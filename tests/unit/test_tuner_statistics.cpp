@@ -201,6 +201,19 @@ BOOST_AUTO_TEST_CASE(layout_of_a_shape_is_chosen_by_total_time) {
   BOOST_TEST((choose_layout({}, permuted) == permuted));
 }
 
+BOOST_AUTO_TEST_CASE(a_layout_that_the_pins_exclude_has_no_time) {
+  Config packed, in_place;
+  packed.code_word = CodeWord::f16;
+  in_place.code_word = CodeWord::block36;
+  Config slower = in_place;
+  slower.stages = 8;
+  const std::vector<Tried> tried{{packed, 10, 0}, {slower, 30, 0}, {in_place, 20, 0}};
+  BOOST_TEST((times_by_layout(tried, {}) == LayoutTimes{{layout_of(packed), 10}, {layout_of(in_place), 20}}));
+  Pins pins;
+  pins[size_t(lever_index("code_word"))] = int32_t(CodeWord::block36);
+  BOOST_TEST((times_by_layout(tried, pins) == LayoutTimes{{layout_of(in_place), 20}}));
+}
+
 // Twelve ranked Configs; the eleventh and twelfth do not count as the model's.
 BOOST_AUTO_TEST_CASE(model_loss_is_of_the_first_ten) {
   Cell cell;

@@ -5,6 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 #include <fulcrum/fulcrum.hpp>
+#include <fulcrum/jit.hpp>
 
 using namespace fulcrum;
 
@@ -73,6 +74,13 @@ BOOST_AUTO_TEST_CASE(every_pointer_of_a_table_is_checked) {
   view.codes[0].host_table = nullptr;
   check_words(repack_params(view, down, at<void>(0x4000), &refusal).status(), Code::invalid_argument,
               "on one side only");
+}
+
+// Its name is not one of a kernel, so whoever asks for it learns that there is none.
+BOOST_AUTO_TEST_CASE(weights_read_in_place_have_no_repack) {
+  const AuxiliarySource source = repack_source(CheckpointFormat::block36, {CodeWord::block36, KOrder::natural});
+  check_words(find_auxiliary({}, source.name).status(), Code::not_found, "is not compiled in");
+  check_words(jit::compile_auxiliary(source, Arch{90}).status(), Code::invalid_argument, "are not repacked");
 }
 
 BOOST_AUTO_TEST_CASE(global_scales_are_turned_into_factors) {

@@ -117,6 +117,7 @@ class Verifier {
     check_small(row.config, kernel_kind(row.shape));
     for (const CheckpointFormat format : {CheckpointFormat::modelopt, CheckpointFormat::block36}) {
       if (format == CheckpointFormat::block36 && row.shape.k % 64 != 0) continue;
+      if (format == CheckpointFormat::modelopt && read_in_place(row.config.code_word)) continue;
       check_problem(problem_of(row, format), row.config);
     }
   }
@@ -212,8 +213,9 @@ void check_config(Verifier& verifier, const Config& config, const std::string& d
   for (const DType type : {DType::f16, DType::bf16}) {
     if (dtype != "both" && dtype != value_name(type)) continue;
     for (const auto& [workload, name] : {std::pair{"prefill", "2048"}, std::pair{"decode", "K3"}}) {
-      for (Problem& problem : workload_problems(workload, {name}, {}, type)) {
-        if (illegal_reason(config, arch, problem.shape) == nullptr) verifier.check_problem(problem, config);
+      for (const Problem& problem : workload_problems(workload, {name}, {}, type)) {
+        const Problem own = with_checkpoint_for(problem, config);
+        if (illegal_reason(config, arch, own) == nullptr) verifier.check_problem(own, config);
       }
     }
   }
@@ -231,7 +233,8 @@ void check_model(Verifier& verifier, const Options& options) {
     if (options.dtype != "both" && options.dtype != value_name(type)) continue;
     for (const Problem& problem : model_problems(options.model, {}, type)) {
       const Config config = given ? *given : default_config(kernel_kind(problem.shape), arch);
-      if (illegal_reason(config, arch, problem.shape) == nullptr) verifier.check_problem(problem, config);
+      const Problem own = with_checkpoint_for(problem, config);
+      if (illegal_reason(config, arch, own) == nullptr) verifier.check_problem(own, config);
     }
   }
 }

@@ -91,12 +91,19 @@ void fill_rates(Record& record, const std::vector<ProblemSize>& sizes) {
 
 Config config_for(const BenchRequest& request, const Problem& problem, const Device& device) {
   if (request.config) {
-    if (const char* reason = illegal_reason(*request.config, device.arch, problem.shape))
+    if (const char* reason = illegal_reason(*request.config, device.arch, problem))
       throw InputError(fmt::format("the Config cannot run {}: {}", problem_name(problem), reason));
     return *request.config;
   }
   if (!request.table) return default_config(kernel_kind(problem.shape), device.arch);
   return choose_config(*request.table, problem, device).config;
+}
+
+std::vector<Problem> readable_by(const BenchRequest& request, std::vector<Problem> problems) {
+  for (Problem& problem : problems) {
+    if (request.config) problem = with_checkpoint_for(problem, *request.config);
+  }
+  return problems;
 }
 
 Record measure_item(ProblemOnDevice& memory, const std::string& item, const Config& config, const BenchRequest& request,
@@ -189,12 +196,12 @@ void bench_compile(const Config& config, const KernelKind& kind, Arch arch, int 
 
 void bench_workload(const BenchRequest& request, const Report& report) {
   const std::vector<Problem> problems =
-      workload_problems(request.workload, request.cases, request.routing, request.dtype);
+      readable_by(request, workload_problems(request.workload, request.cases, request.routing, request.dtype));
   const BenchRoofs roofs(problems.front(), request.history);
   for (size_t i = 0; i < problems.size(); i += 2) {
     if (request.workload == "prefill") {
       const uint32_t tokens = problems[i].routing.tokens;
-      for (const Problem& problem : probe_problems(tokens, request.routing, request.dtype)) {
+      for (const Problem& problem : readable_by(request, probe_problems(tokens, request.routing, request.dtype))) {
         ProblemOnDevice memory(problem);
         const std::string item = problem.item == "down" ? "down_probed" : problem.item;
         report(measure_item(memory, item, config_for(request, problem, memory.device()), request, roofs));
@@ -205,9 +212,9 @@ void bench_workload(const BenchRequest& request, const Report& report) {
 }
 
 size_t bench_sweep(const BenchRequest& request, const SweepEvents& events, const Report& report) {
-  const std::vector<Problem> problems = request.workload == "growth"
-                                            ? growth_problems(request.routing, request.dtype)
-                                            : sweep_problems(request.sweep, request.routing, request.dtype);
+  const std::vector<Problem> problems = readable_by(
+      request, request.workload == "growth" ? growth_problems(request.routing, request.dtype)
+                                            : sweep_problems(request.sweep, request.routing, request.dtype));
   const Device device = current_device();
   const BenchRoofs roofs(problems.front(), request.history);
   size_t num_wrong = 0;

@@ -32,7 +32,7 @@ constexpr Case cases[] = {
     {"short_k_row_scales", 64, 80, 80, modelopt, RowOrder::pair, RowOrder::csr, true, false, false, false, true},
     {"bias", 192, 640, 320, block36, RowOrder::csr, RowOrder::pair, false, true, false, true, false},
     // n: 33 units, one more than four groups of 128; k: 16 units wrap every ring
-    {"pair_weights", 528, 1024, 256, block36, RowOrder::token, RowOrder::csr, false, false, true, false, false},
+    {"pair_weights", 528, 1024, 256, block36, RowOrder::token, RowOrder::csr, false, false, true, false, true},
     {"all_factors", 160, 672, 208, modelopt, RowOrder::token, RowOrder::pair, true, true, true, true, true},
 };
 
@@ -86,6 +86,7 @@ std::vector<Problem> small_problems(const KernelKind& kind, uint32_t tile_m, Cas
     problem.case_name = each.name;
     problem.item = value_name(problem.shape.projection);
     problem.format = each.format;
+    problem.edge_scales = each.format == block36;  // bytes that a reader in place must make canonical
     problem.row_scales = each.row_scales;
     problem.bias = each.bias;
     problem.pair_weights = each.pair_weights;

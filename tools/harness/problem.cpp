@@ -4,6 +4,7 @@
 #include "harness/problem.hpp"
 
 #include <fulcrum/core/layout.h>
+#include <fulcrum/core/rules.h>
 
 #include <fmt/format.h>
 
@@ -79,6 +80,18 @@ ProblemSize problem_size(const Problem& problem) {
   size.flop = 2.0 * static_cast<double>(stats.local_pairs) * shape.k * shape.n;
   size.weight_bytes = stats.active * expert_bytes(shape.n, shape.k);
   return size;
+}
+
+const char* illegal_reason(const Config& config, Arch arch, const Problem& problem) {
+  if (const char* reason = fulcrum::illegal_reason(config, arch, problem.shape)) return reason;
+  if (read_in_place(config.code_word) && problem.format != CheckpointFormat::block36)
+    return "code_word=block36 reads a block36 checkpoint";
+  return nullptr;
+}
+
+Problem with_checkpoint_for(Problem problem, const Config& config) {
+  if (read_in_place(config.code_word)) problem.format = CheckpointFormat::block36;
+  return problem;
 }
 
 double floor_us(const ProblemSize& size, double read_gbps, double matrix_tflops) {

@@ -5,6 +5,7 @@
 // (data, seed, position), so two processes that hold equal Problems see equal bytes.
 #pragma once
 
+#include <fulcrum/core/config.h>
 #include <fulcrum/core/params.h>
 #include <fulcrum/core/shape.h>
 #include <fulcrum/pack/formats.h>
@@ -54,6 +55,13 @@ ProblemSize problem_size(const Problem& problem);
 
 // The least time on a machine with these roofs: the larger of the two times. 0 for a roof that is not known (0).
 double floor_us(const ProblemSize& size, double read_gbps, double matrix_tflops);
+
+// Why a Config cannot compute a problem, or null: the rules' reason for its shape, or a checkpoint that cannot be read
+// in place.
+const char* illegal_reason(const Config& config, Arch arch, const Problem& problem);
+
+// The problem with a checkpoint that a Config's weights can be made of, or read from in place.
+Problem with_checkpoint_for(Problem problem, const Config& config);
 
 // Rows that `tokens` and `out` have in a row order: tokens, pairs, or local pairs.
 uint64_t num_rows(const Problem& problem, RowOrder order);

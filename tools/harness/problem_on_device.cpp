@@ -118,17 +118,21 @@ const ProblemOnDevice::Inputs& ProblemOnDevice::inputs(Data data) {
   return *made;
 }
 
+ProblemOnDevice::Bank ProblemOnDevice::make_bank(Data data, Layout layout) {
+  return layout.code_word == CodeWord::block36 ? checkpoint_bank(data) : pack_bank(data, layout);
+}
+
 ProblemOnDevice::Bank ProblemOnDevice::pack_bank(Data data, Layout layout) {
   make_checkpoint(data);
   Bank bank;
-  bank.packed = take<uint8_t>(packed_bytes(problem_.shape), "a bank of packed weights");
+  bank.parts[0] = take<uint8_t>(packed_bytes(problem_.shape), "a bank of packed weights");
   DeviceBuffer<uint64_t> refusal(1);
   RepackParams params = dense_params(recipe_of(problem_, data));
   for (uint32_t part = 0; part < params.num_parts; ++part) {
     params.parts[part].codes.bank = codes_[part].data();
     params.parts[part].scales.bank = scales_[part].data();
   }
-  params.packed = bank.packed.data();
+  params.packed = bank.parts[0].data();
   params.refusal = refusal.data();
   run_repack({problem_.format, layout}, RepackDirection::pack, params, stream_);
   ScaleRefusal refused;
@@ -137,20 +141,42 @@ ProblemOnDevice::Bank ProblemOnDevice::pack_bank(Data data, Layout layout) {
   return bank;
 }
 
+// A copy, because a checkpoint of other data may take the place of this one.
+ProblemOnDevice::Bank ProblemOnDevice::checkpoint_bank(Data data) {
+  if (problem_.format != CheckpointFormat::block36)
+    throw InputError(fmt::format("{}: only a block36 checkpoint can be read in place", problem_name(problem_)));
+  make_checkpoint(data);
+  Bank bank;
+  for (uint32_t part = 0; part < 2; ++part) {
+    if (codes_[part].size() == 0) continue;
+    bank.parts[part] = take<uint8_t>(codes_[part].size(), "a bank of weights");
+    require(cuda_api::copy_async(bank.parts[part].data(), codes_[part].data(), codes_[part].bytes(), stream_));
+  }
+  make_table(bank);
+  return bank;
+}
+
 ProblemOnDevice::Bank ProblemOnDevice::copy_bank(const Bank& from) {
   Bank bank;
-  bank.packed = take<uint8_t>(from.packed.size(), "a bank of packed weights");
-  require(cuda_api::copy_async(bank.packed.data(), from.packed.data(), from.packed.bytes(), stream_));
+  for (uint32_t part = 0; part < 2; ++part) {
+    if (from.parts[part].size() == 0) continue;
+    bank.parts[part] = take<uint8_t>(from.parts[part].size(), "a bank of weights");
+    require(cuda_api::copy_async(bank.parts[part].data(), from.parts[part].data(), from.parts[part].bytes(), stream_));
+  }
   make_table(bank);
   return bank;
 }
 
 void ProblemOnDevice::make_table(Bank& bank) {
   if (!problem_.expert_pointers) return;
-  std::vector<const uint8_t*> pointers;
-  for (uint32_t expert = 0; expert < problem_.shape.local_experts; ++expert)
-    pointers.push_back(bank.packed.data() + expert * expert_bytes(problem_.shape.n, problem_.shape.k));
-  bank.expert_pointers = DeviceBuffer<const uint8_t*>(pointers, stream_);
+  for (uint32_t part = 0; part < 2; ++part) {
+    if (bank.parts[part].size() == 0) continue;
+    std::vector<const uint8_t*> pointers;
+    const uint64_t bytes = bank.parts[part].size() / problem_.shape.local_experts;
+    for (uint32_t expert = 0; expert < problem_.shape.local_experts; ++expert)
+      pointers.push_back(bank.parts[part].data() + expert * bytes);
+    bank.expert_pointers[part] = DeviceBuffer<const uint8_t*>(pointers, stream_);
+  }
 }
 
 const ProblemOnDevice::TileList& ProblemOnDevice::tile_list(uint32_t tile_m, TileOrder order) {
@@ -172,12 +198,14 @@ Plan ProblemOnDevice::plan(const Kernel& kernel) const {
 Weights ProblemOnDevice::weights(Data data, Layout layout, uint32_t bank) {
   const uint32_t index = data == Data::exact ? 0 : bank % num_banks_;
   std::vector<Bank>& banks = banks_[{data, layout.code_word, layout.k_order}];
-  if (banks.empty()) banks.push_back(pack_bank(data, layout));
+  if (banks.empty()) banks.push_back(make_bank(data, layout));
   while (banks.size() <= index) banks.push_back(copy_bank(banks.front()));
   const Inputs& in = inputs(data);
   Weights weights;
-  weights.packed = banks[index].packed.data();
-  weights.expert_pointers = banks[index].expert_pointers.data();
+  weights.packed = banks[index].parts[0].data();
+  weights.packed_up = banks[index].parts[1].data();
+  weights.expert_pointers = banks[index].expert_pointers[0].data();
+  weights.expert_pointers_up = banks[index].expert_pointers[1].data();
   weights.global_scales = in.global_scales.data();
   weights.bias = in.bias.data();
   weights.layout = layout;

@@ -66,9 +66,10 @@ class ProblemOnDevice {
     DeviceBuffer<uint8_t> tokens;
     DeviceBuffer<float> global_scales, row_scales, bias, pair_weights;
   };
+  // Packed weights; or, of weights read in place, the checkpoint's codes of each part.
   struct Bank {
-    DeviceBuffer<uint8_t> packed;
-    DeviceBuffer<const uint8_t*> expert_pointers;  // empty unless the problem asks for a table
+    std::array<DeviceBuffer<uint8_t>, 2> parts;
+    std::array<DeviceBuffer<const uint8_t*>, 2> expert_pointers;  // empty unless the problem asks for a table
   };
   struct TileList {
     DeviceBuffer<TokenTile> token_tiles;
@@ -86,7 +87,9 @@ class ProblemOnDevice {
   DeviceBuffer<T> take(uint64_t count, const char* what);
   void make_checkpoint(Data data);
   const Inputs& inputs(Data data);
+  Bank make_bank(Data data, Layout layout);
   Bank pack_bank(Data data, Layout layout);
+  Bank checkpoint_bank(Data data);
   Bank copy_bank(const Bank& from);
   void make_table(Bank& bank);
   const TileList& tile_list(uint32_t tile_m, TileOrder order);

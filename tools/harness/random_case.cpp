@@ -99,6 +99,7 @@ Problem random_problem(uint64_t seed, const RandomVariant& variant, CaseSize siz
   problem.format = one_in(random, 2) ? CheckpointFormat::block36 : CheckpointFormat::modelopt;
   problem.shape.n = extent(random, 16, tiny ? 320 : 1600);
   problem.shape.k = extent(random, (parts - 1) * 64 + 16, tiny ? 400 : 2000);
+  problem = with_checkpoint_for(problem, variant.config);
   if (problem.format == CheckpointFormat::block36) problem.shape.k = round_up(problem.shape.k, 64u);
 
   constexpr uint32_t expert_counts[] = {1, 2, 3, 8, 17, 64, 300, 1024};

@@ -40,7 +40,7 @@ void compare_with_emulator(const std::string& folder, const CompiledKernel& comp
   EmulatedOutputsReader emulated(emulated_outputs_path(folder, config, kind));
   std::array<EmulatedOutputsReader::Agreement, 2> total;  // [Data]
   for (const Problem& tiny : small_problems(kind, static_cast<uint32_t>(config.tile_m), CaseSize::tiny)) {
-    if (illegal_reason(config, arch, tiny.shape) != nullptr) continue;
+    if (illegal_reason(config, arch, tiny) != nullptr) continue;
     ProblemOnDevice problem(tiny);
     for (const Data data : {Data::exact, Data::random}) {
       const CheckResult result = check(problem, compiled.kernel, data);
@@ -69,7 +69,7 @@ void check_variant(const char* config_text, const KernelKind& kind) {
   const Arch arch = current_device().arch;
   CompiledKernel compiled = compile_kernel(config, kind, arch);
   for (const std::unique_ptr<ProblemOnDevice>& problem : problems_for(kind, static_cast<uint32_t>(config.tile_m))) {
-    if (illegal_reason(config, arch, problem->problem().shape) != nullptr) continue;  // too little k for split_k
+    if (illegal_reason(config, arch, problem->problem()) != nullptr) continue;
     const CheckResult result = check(*problem, compiled.kernel);
     if (!result.passed) throw std::runtime_error(fmt::format("{}\nconfig: {}", result.what, config_text));
   }

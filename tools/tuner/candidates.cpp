@@ -70,7 +70,8 @@ void keep_fastest(const LegalSpace& space, std::vector<Scored>& scored) {
 }  // namespace
 
 LegalSpace legal_space(Arch arch, KernelKind kind, const Pins& pins) {
-  const Config base = default_config(kind, arch);
+  const Layout layout = layout_of(with_pins(default_config(kind, arch), pins));
+  const Config base = default_config(kind, arch, layout);
   Pins held = pins;
   for (const char* name : held_levers) {
     const int32_t lever = lever_index(name);
@@ -79,7 +80,9 @@ LegalSpace legal_space(Arch arch, KernelKind kind, const Pins& pins) {
     if (!pin) pin = get_lever(base, lever);
   }
   LegalSpace space;
-  space.counts = enumerate_space(arch, kind, held, [&](const Config& config) { space.configs.push_back(config); });
+  space.counts = enumerate_space(arch, kind, held, [&](const Config& config) {
+    if (read_in_place(config.code_word) == read_in_place(layout.code_word)) space.configs.push_back(config);
+  });
   return space;
 }
 

@@ -22,6 +22,7 @@ struct DequantCount {
 };
 constexpr DequantCount dequant_count(CodeWord code_word, Dequant method, ScaleDecode decode, KOrder k_order) {
   const bool natural = k_order == KOrder::natural;
+  if (code_word == CodeWord::block36) return {104, 54};  // 2-byte loads, a shuffle a word, scale bytes made canonical
   if (code_word == CodeWord::f16) return natural ? DequantCount{62, 31} : DequantCount{57, 28};
   if (code_word == CodeWord::bf16) return natural ? DequantCount{54, 30} : DequantCount{50, 27};
   const DequantCount count = method == Dequant::bits ? DequantCount{79, 40} : DequantCount{109, 70};
@@ -35,6 +36,7 @@ inline constexpr double stage_instructions = 40;     // wait, addresses, release
 inline constexpr double epilogue_instructions = 95;  // of one unit x 8 tokens, on the path without bias and weights
 inline constexpr double item_instructions = 45;      // a tile's first step, its scales and row indices
 inline constexpr double chunk_instructions = 43;     // cp_async: one 16-byte piece and its addresses
+inline constexpr double word_instructions = 26;      // likewise one 4-byte piece, of weights read in place
 inline constexpr double mma_latency_cycles = 33;     // m16n8k16, issue to dependent issue (Luo et al., Hopper)
 inline constexpr double stage_latency_cycles = 100;  // a barrier's try_wait, a shared load and a first product, in turn
 inline constexpr double barrier_cycles = 60;         // cp_async: the block meets once a stage, behind its slowest warp
@@ -75,8 +77,9 @@ inline Demand warp_demand(const Config& config, double blocks, double mma_cycles
     const SharedMemory memory = shared_memory(config);
     const double threads = block_threads(config);
     const double token_rows = blocks * config.warps_m * 8;
-    const double chunks = memory.weight_bytes / 16.0 / threads + token_rows * config.tile_k * 2 / 16 / threads;
-    demand.stage_cycles += chunk_instructions * chunks;
+    const double weights = read_in_place(config.code_word) ? word_instructions * (memory.weight_bytes / 4.0)
+                                                           : chunk_instructions * (memory.weight_bytes / 16.0);
+    demand.stage_cycles += (weights + chunk_instructions * token_rows * config.tile_k * 2 / 16) / threads;
     demand.delay_cycles += barrier_cycles;
   }
   return demand;

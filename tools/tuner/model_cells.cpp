@@ -32,15 +32,6 @@ const Variant* find_variant(const Cell& cell, const Config& config) {
   return found == cell.candidates.end() ? nullptr : *found;
 }
 
-LayoutTimes times_by_layout(const Cell& cell) {
-  LayoutTimes times;
-  for (const Tried& tried : cell.tried) {
-    const auto [place, is_new] = times.try_emplace(layout_of(tried.config), tried.us);
-    if (!is_new) place->second = std::min(place->second, tried.us);
-  }
-  return times;
-}
-
 // The first reason that a candidate was dropped for, such as what NVRTC lacks; without one, time ended too early.
 std::string why_nothing_compiled(const Cell& cell) {
   for (const Variant* variant : cell.candidates)
@@ -97,7 +88,7 @@ void model_cells(TuneRun& run) {
     for (Cell& cell : run.cells) {
       if (cell.group != group) continue;
       predict_compiled(cell);
-      times.push_back(times_by_layout(cell));
+      times.push_back(times_by_layout(cell.tried, run.options.pins));
       cells.push_back(&cell);
     }
     const Layout layout = choose_layout(times, layout_of(cells.front()->base()));

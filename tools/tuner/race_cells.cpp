@@ -74,10 +74,10 @@ class GroupRace {
   }
 
  private:
-  static Layout layout_for(const std::vector<Cell*>& cells) {
+  Layout layout_for(const std::vector<Cell*>& cells) const {
     std::vector<LayoutTimes> times;
     for (const Cell* cell : cells) {
-      if (!cell->tried.empty()) times.push_back(times_by_layout(*cell));
+      if (!cell->tried.empty()) times.push_back(times_by_layout(cell->tried, run_.options.pins));
     }
     return choose_layout(times, layout_of(cells.front()->base()));
   }
@@ -85,15 +85,6 @@ class GroupRace {
   bool may_go_on(double deadline, const Cell& cell) {
     progress_.update(done_, harness::problem_name(cell.problem));
     return !interrupted() && run_.seconds_used() < deadline;
-  }
-
-  static LayoutTimes times_by_layout(const Cell& cell) {
-    LayoutTimes times;
-    for (const Tried& tried : cell.tried) {
-      const auto [place, is_new] = times.try_emplace(layout_of(tried.config), tried.us);
-      if (!is_new) place->second = std::min(place->second, tried.us);
-    }
-    return times;
   }
 
   void race(Cell& cell) {

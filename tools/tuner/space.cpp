@@ -59,10 +59,9 @@ struct Stage {
   const char* (*reason)(const Config&, Arch, KernelKind);
 };
 
-// code_word, dequant and scale_decode are judged in the default, which is legal everywhere but for them.
+// The levers of how weights are read are judged in the portable default, which is legal everywhere but for them.
 const char* code_reason(const Config& config, Arch arch, KernelKind kind) {
-  Config probe = default_config(kind, arch);
-  probe.code_word = config.code_word;
+  Config probe = default_config(kind, arch, layout_of(config));
   probe.dequant = config.dequant;
   probe.scale_decode = config.scale_decode;
   return illegal_reason(probe, arch, kind);
@@ -81,10 +80,10 @@ std::vector<Stage> stages_of_rules() {
        [](const Config& config, Arch, KernelKind) { return rules::token_reason(config); }},
       {levers({"copy", "producer_warps"}),
        [](const Config& config, Arch arch, KernelKind) { return rules::producer_reason(config, arch); }},
-      {levers({"code_word", "dequant", "scale_decode"}), code_reason},
+      {levers({"code_word", "k_order", "dequant", "scale_decode"}), code_reason},
       {{}, [](const Config& config, Arch arch, KernelKind kind) { return illegal_reason(config, arch, kind); }},
-      // no rule reads these
-      {levers({"k_order", "tile_queue"}), [](const Config&, Arch, KernelKind) -> const char* { return nullptr; }},
+      // no rule reads this one
+      {levers({"tile_queue"}), [](const Config&, Arch, KernelKind) -> const char* { return nullptr; }},
   };
   for (int32_t lever = 0; lever < num_levers; ++lever) {
     const bool staged = std::any_of(stages.begin(), stages.end(), [&](const Stage& stage) {
@@ -181,15 +180,14 @@ Config with_followers(Config next, const Config& from) {
   return next;
 }
 
-bool keeps(const Config& config, const Pins& pins) {
-  for (int32_t lever = 0; lever < num_levers; ++lever) {
-    const auto& pin = pins[static_cast<size_t>(lever)];
-    if (pin && *pin != get_lever(config, lever)) return false;
-  }
-  return true;
-}
-
 }  // namespace
+
+Config with_pins(Config config, const Pins& pins) {
+  for (int32_t lever = 0; lever < num_levers; ++lever) {
+    if (const auto& pin = pins[static_cast<size_t>(lever)]) set_lever(config, lever, *pin);
+  }
+  return config;
+}
 
 int32_t lever_index(std::string_view name) {
   for (int32_t lever = 0; lever < num_levers; ++lever) {
@@ -223,7 +221,8 @@ std::vector<Config> neighbours(const Config& config, Arch arch, KernelKind kind,
       Config next = config;
       set_lever(next, lever, value);
       next = with_followers(next, config);
-      if (keeps(next, pins) && illegal_reason(next, arch, kind) == nullptr) out.push_back(next);
+      if (read_in_place(next.code_word) != read_in_place(config.code_word)) continue;
+      if (with_pins(next, pins) == next && illegal_reason(next, arch, kind) == nullptr) out.push_back(next);
     }
   }
   return out;

@@ -29,6 +29,8 @@ struct SpaceCounts {
   std::vector<std::pair<std::string, uint64_t>> reasons;  // why the others are not, most frequent first
 };
 
+Config with_pins(Config config, const Pins& pins);
+
 int32_t lever_index(std::string_view name);  // its line in levers.def, -1 when there is no such lever
 
 // Calls `visit` for every legal point, its Run levers at their pin or default. A pinned lever takes its pin alone,
@@ -38,7 +40,7 @@ SpaceCounts enumerate_space(Arch arch, KernelKind kind, const Pins& pins,
 
 // Legal Configs that differ from `config` in one lever: the next value either way for a number, every other one for an
 // enum. Two levers move together where a rule ties them: tile_m takes token_granularity along when that is the whole
-// tile, and min_blocks is dropped for a register_cap. Pinned levers stay.
+// tile, and min_blocks is dropped for a register_cap. Pinned levers stay, and packed weights stay packed.
 std::vector<Config> neighbours(const Config& config, Arch arch, KernelKind kind, const Pins& pins);
 
 // Levers in which two Configs differ.

@@ -222,6 +222,16 @@ void compile_candidates(TuneRun& run) {
   for (Cell& cell : run.cells) run.variants.readmit_spills(cell.candidates);
 }
 
+// Weights that the pins want read in place need such a checkpoint, and a shape that can have one.
+void set_target(Cell& cell, Arch arch, const Pins& pins) {
+  cell.arch = arch;
+  const Config base = default_config(cell.kind(), arch, layout_of(with_pins(cell.base(), pins)));
+  cell.problem = harness::with_checkpoint_for(std::move(cell.problem), base);
+  if (!read_in_place(base.code_word)) return;
+  if (const char* reason = harness::illegal_reason(base, arch, cell.problem))
+    throw harness::InputError(fmt::format("{}: {}", harness::problem_name(cell.problem), reason));
+}
+
 }  // namespace
 
 double TuneRun::seconds_used() const { return steady_seconds() - begin_s; }
@@ -235,7 +245,7 @@ int tune(const TuneOptions& options) {
   run.cells = make_cells(options.cells);
   check_out(options.out);
   find_target(run);
-  for (Cell& cell : run.cells) cell.arch = run.target.device.arch;
+  for (Cell& cell : run.cells) set_target(cell, run.target.device.arch, options.pins);
   set_defaults(run);
   const Cache cache;
   measure_roofs(run);

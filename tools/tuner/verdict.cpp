@@ -27,6 +27,17 @@ std::vector<size_t> tied_with(const Race& race, const std::vector<size_t>& entri
 
 }  // namespace
 
+LayoutTimes times_by_layout(const std::vector<Tried>& tried, const Pins& pins) {
+  LayoutTimes times;
+  for (const auto& [config, us, ratio] : tried) {
+    const Layout layout = layout_of(config);
+    if (!(layout_of(with_pins(config, pins)) == layout)) continue;
+    const auto [place, is_new] = times.try_emplace(layout, us);
+    if (!is_new) place->second = std::min(place->second, us);
+  }
+  return times;
+}
+
 Layout choose_layout(const std::vector<LayoutTimes>& cells, Layout base) {
   LayoutTimes totals;
   if (!cells.empty()) totals = cells.front();

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tuner/cell.hpp"
 #include "tuner/race.hpp"
 #include "tuner/space.hpp"
 
@@ -22,6 +23,9 @@ struct LayoutLess {
   }
 };
 using LayoutTimes = std::map<Layout, double, LayoutLess>;  // best microseconds of a cell in each Layout
+
+// Of what was tried, less what the pins do not allow: the default is tried whatever they are.
+LayoutTimes times_by_layout(const std::vector<Tried>& tried, const Pins& pins);
 
 // The Layout of least total time, all cells weighing the same, among those that every cell has a time for; `base` where
 // there is none.

@@ -28,7 +28,7 @@ struct ValueNames {
 };
 FULCRUM_HD constexpr ValueNames value_names(int32_t) { return {}; }
 FULCRUM_HD constexpr ValueNames value_names(Family) { return {{"mma_sync"}, 1}; }
-FULCRUM_HD constexpr ValueNames value_names(CodeWord) { return {{"plain", "f16", "bf16"}, 3}; }
+FULCRUM_HD constexpr ValueNames value_names(CodeWord) { return {{"plain", "f16", "bf16", "block36"}, 4}; }
 FULCRUM_HD constexpr ValueNames value_names(KOrder) { return {{"natural", "permuted"}, 2}; }
 FULCRUM_HD constexpr ValueNames value_names(Copy) { return {{"cp_async", "bulk", "mixed"}, 3}; }
 FULCRUM_HD constexpr ValueNames value_names(Dequant) { return {{"bits", "prmt"}, 2}; }
@@ -120,6 +120,14 @@ constexpr Config default_config(KernelKind kind, Arch arch) {
   config.l2_hint = L2Hint::weights;
   config.output_staging = OutputStaging::shared;
   config.unroll_tokens = 16;
+  return config;
+}
+
+// Likewise for weights of this layout. Weights read in place take none of what the other default has.
+constexpr Config default_config(KernelKind kind, Arch arch, Layout layout) {
+  Config config = read_in_place(layout.code_word) ? Config{} : default_config(kind, arch);
+  config.code_word = layout.code_word;
+  config.k_order = layout.k_order;
   return config;
 }
 

@@ -7,8 +7,12 @@
 
 FULCRUM_NAMESPACE_BEGIN
 
-enum class CodeWord : uint8_t { plain, f16, bf16 };
+// How codes and scales lie in words. block36 is llama.cpp's block_nvfp4 read in place, without a repack.
+enum class CodeWord : uint8_t { plain, f16, bf16, block36 };
 enum class KOrder : uint8_t { natural, permuted };
+
+// Is the checkpoint itself what a kernel reads? Such weights are neither packed nor measured against packed ones.
+FULCRUM_HD constexpr bool read_in_place(CodeWord code_word) { return code_word == CodeWord::block36; }
 
 struct Layout {
   CodeWord code_word = CodeWord::plain;
@@ -59,6 +63,14 @@ FULCRUM_HD constexpr uint32_t packed_row(bool gate_up, uint32_t part, uint32_t r
   return gate_up ? row / 8 * 16 + part * 8 + row % 8 : row;
 }
 
+// Inverse: the part (0 gate, 1 up) and the row of the checkpoint that a packed row holds.
+struct PartRow {
+  uint32_t part, row;
+};
+FULCRUM_HD constexpr PartRow part_row(bool gate_up, uint32_t packed) {
+  return gate_up ? PartRow{packed % 16 / 8, packed / 16 * 8 + packed % 8} : PartRow{0, packed};
+}
+
 // Where one code lies: the 32-bit word (byte offset inside the expert), its 16-bit half and its slot.
 struct CodePlace {
   uint64_t word_bytes;
@@ -95,13 +107,20 @@ FULCRUM_HD constexpr ScalePlace scale_place(Layout layout, uint32_t n, uint32_t 
   return {unit + unit_code_bytes + row % 8 * 8 + word * 4, row / 8 % 2, turn};
 }
 
+// Nibble of a half that holds a slot's code, where nibbles are whole. block36 has one shuffle of bytes behind it, which
+// leaves slots 0, 2, 1, 3.
+FULCRUM_HD constexpr uint32_t code_nibble(CodeWord code_word, uint32_t slot) {
+  return code_word == CodeWord::block36 ? slot % 2 * 2 + slot / 2 : slot;
+}
+
 // Bit of the word that holds bit `bit` (0 mantissa, 1-2 exponent, 3 sign) of the code in (slot, half).
-//   plain  the nibble as it is, 16*half + 4*slot
+//   plain  the nibble as it is, 16*half + 4*slot; block36 likewise, in the order of code_nibble()
 //   f16    sign and magnitude at (15; 11-9) (12; 8-6) (14; 5-3) (13; 2-0) of the half: slots 0 and 1 reach their place
 //          in an f16 by at most one shift and one mask, slots 2 and 3 take their sign by one XOR more
 //   bf16   sign at bit 15 or 31 and magnitude at 8-6 or 24-22 after the rotation that dequantization gives each slot
 FULCRUM_HD constexpr uint32_t code_bit(CodeWord code_word, uint32_t slot, uint32_t half, uint32_t bit) {
-  if (code_word == CodeWord::plain) return 16 * half + 4 * slot + bit;
+  if (code_word == CodeWord::plain || code_word == CodeWord::block36)
+    return 16 * half + 4 * code_nibble(code_word, slot) + bit;
   if (code_word == CodeWord::f16) {
     constexpr uint32_t sign[4] = {15, 12, 14, 13};
     return 16 * half + (bit == 3 ? sign[slot] : 9 - 3 * slot + bit);

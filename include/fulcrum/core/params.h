@@ -41,7 +41,9 @@ struct Params {
   uint32_t* split_counts;          // [token tiles][n tiles][consumer warps] parts done, with split_k; zero likewise
   float* split_sums;               // [split_k][rows in CSR order][n], with split_k
   uint64_t split_stride;           // values from one part's sums to the next
-  uint32_t n, k;                   // of the packed weight
+  const uint8_t* weights_up;       // with code_word=block36 and gate_up: as weights, which are then the gate's
+  const uint8_t* const* expert_weights_up;  // likewise
+  uint32_t n, k;                            // of the packed weight
   uint32_t top_k;
   RowOrder input_rows, output_rows;
 };

@@ -99,6 +99,17 @@ FULCRUM_HD constexpr const char* resource_reason(const Config& c, Arch arch) {
   return nullptr;
 }
 
+// Blocks of 36 bytes lie at multiples of 4 bytes: no bulk copy and no cp.async of 16 bytes can move one.
+FULCRUM_HD constexpr const char* block36_reason(const Config& c) {
+  if (c.code_word != CodeWord::block36) return nullptr;
+  if (c.copy != Copy::cp_async) return "code_word=block36 is copied 4 bytes at a time: copy=cp_async";
+  if (c.l2_hint != L2Hint::none) return "copies of 4 bytes take no hint: l2_hint=none with code_word=block36";
+  if (c.k_order != KOrder::natural) return "code_word=block36 has the checkpoint's order: k_order=natural";
+  if (c.dequant != Dequant::bits || c.scale_decode != ScaleDecode::bits)
+    return "code_word=block36 is decoded by dequant=bits and scale_decode=bits";
+  return nullptr;
+}
+
 }  // namespace rules
 
 // Can this Config be compiled for `arch` and `kind`?
@@ -108,6 +119,7 @@ FULCRUM_HD constexpr const char* illegal_reason(const Config& c, Arch arch, Kern
   if (const char* reason = rules::token_reason(c)) return reason;
   if (const char* reason = rules::producer_reason(c, arch)) return reason;
   if (const char* reason = rules::loop_reason(c)) return reason;
+  if (const char* reason = rules::block36_reason(c)) return reason;
   if (c.code_word == CodeWord::f16 && kind.dtype != DType::f16) return "code_word=f16 serves f16 token rows only";
   if (c.code_word == CodeWord::bf16 && kind.dtype != DType::bf16) return "code_word=bf16 serves bf16 token rows only";
   if (c.dequant == Dequant::prmt && c.code_word != CodeWord::plain) return "dequant=prmt reads plain nibbles only";
@@ -127,6 +139,8 @@ FULCRUM_HD constexpr const char* illegal_reason(const Config& c, Arch arch, cons
     return "n is a positive multiple of 16, at most 2^30";
   if (shape.k == 0 || shape.k % scale_group != 0 || shape.k > max_extent)
     return "k is a positive multiple of 16, at most 2^30";
+  if (c.code_word == CodeWord::block36 && shape.k % unit_k != 0)
+    return "code_word=block36 needs k to be a multiple of 64, the columns of a block";
   if (ceil_div(shape.k, unit_k) < uint32_t(c.split_k))
     return "split_k cuts k into more parts than it has units of 64 columns";
   if (shape.local_experts == 0 || uint64_t(shape.first_expert) + shape.local_experts > shape.experts)

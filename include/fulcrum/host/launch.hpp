@@ -78,6 +78,11 @@ inline Status check_row_order(RowOrder given, const char* name) {
   return number <= last ? success() : make_error(Code::invalid_argument, row_order, name, number, last);
 }
 
+inline Status check_bank(const uint8_t* bank, const char* bank_name, const uint8_t* const* table,
+                         const char* table_name, uint32_t multiple) {
+  return table == nullptr ? check_pointer(bank, bank_name, multiple) : check_pointer(table, table_name, 8);
+}
+
 inline Status check_weights(const Plan& plan, const Weights& given) {
   const Shape& shape = plan.shape;
   const auto differ = [](const char* what, uint32_t has, uint32_t needs) {
@@ -89,13 +94,18 @@ inline Status check_weights(const Plan& plan, const Weights& given) {
     return differ("number of experts", given.num_experts, shape.local_experts);
   if (given.layout.code_word != plan.layout.code_word) return make_error(Code::invalid_argument, packed, "code_word");
   if (given.layout.k_order != plan.layout.k_order) return make_error(Code::invalid_argument, packed, "k_order");
-  if (given.expert_pointers == nullptr) {
-    const Status status = check_pointer(given.packed, "weights.packed", 16);
-    if (!status.ok()) return status;
+  const bool in_place = given.layout.code_word == CodeWord::block36;
+  const uint32_t multiple = in_place ? 4 : 16;
+  Status status =
+      check_bank(given.packed, "weights.packed", given.expert_pointers, "weights.expert_pointers", multiple);
+  if (status.ok() && in_place && shape.projection == Projection::gate_up) {
+    status = check_bank(given.packed_up, "weights.packed_up", given.expert_pointers_up, "weights.expert_pointers_up",
+                        multiple);
   }
-  Status status = check_optional(given.expert_pointers, "weights.expert_pointers", 8);
-  if (status.ok())
-    status = check_stride(given.expert_stride_bytes, expert_bytes(shape.n, shape.k), "weights.expert_stride_bytes", 16);
+  if (status.ok()) {
+    status = check_stride(given.expert_stride_bytes, dense_expert_bytes(shape, given.layout),
+                          "weights.expert_stride_bytes", multiple);
+  }
   if (status.ok()) status = check_pointer(given.global_scales, "weights.global_scales", 4);
   if (status.ok()) status = check_optional(given.bias, "weights.bias", 4);
   return status;
@@ -161,8 +171,10 @@ inline Params launch_params(const Plan& plan, const Weights& weights, const Buff
   Params params{};
   params.weights = weights.expert_pointers != nullptr ? nullptr : weights.packed;
   params.expert_weights = weights.expert_pointers;
+  params.weights_up = weights.packed_up;
+  params.expert_weights_up = weights.expert_pointers_up;
   params.expert_stride_bytes =
-      weights.expert_stride_bytes != 0 ? weights.expert_stride_bytes : expert_bytes(shape.n, shape.k);
+      weights.expert_stride_bytes != 0 ? weights.expert_stride_bytes : dense_expert_bytes(shape, weights.layout);
   params.global_scales = weights.global_scales;
   params.bias = weights.bias;
   params.tokens = static_cast<const uint8_t*>(buffers.tokens);

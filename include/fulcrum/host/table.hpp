@@ -103,7 +103,8 @@ class Table {
   std::string to_text() const;
 
   /// One Layout for all token counts of (device, shape): the one whose rows lose least against the best layout at
-  /// each measured token count. The default Layout where no row fits.
+  /// each measured token count. The default Layout where no row fits. Rows of weights read in place have no part in it:
+  /// whoever keeps the checkpoint as it is asks choose() for {CodeWord::block36, KOrder::natural}.
   Layout layout(const DeviceKey& device, const Shape& shape) const;
 
   /// The Config to use. `routing` may be null (any). Never fails: without a fitting row it answers

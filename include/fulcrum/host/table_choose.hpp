@@ -34,13 +34,6 @@ inline bool same_point(const Row& left, const Row& right) {
          left.routing == right.routing;
 }
 
-inline Config default_for(const DeviceKey& device, const Shape& shape, Layout layout) {
-  Config config = default_config(kernel_kind(shape), Arch{device.cc});
-  config.code_word = layout.code_word;
-  config.k_order = layout.k_order;
-  return config;
-}
-
 }  // namespace detail
 
 inline const char* Table::find_provenance(const char* run, const char* key) const {
@@ -89,6 +82,7 @@ inline double Table::layout_loss(const DeviceKey& device, const Shape& shape, in
     for (size_t index = 0; index < rows_.size(); ++index) {
       const Row& row = rows_[index];
       if (!detail::same_point(row, rows_[first]) || misfit(row, device, shape) != tier) continue;
+      if (read_in_place(row.config.code_word)) continue;
       counted = counted || index < first;  // an earlier row stood for this token count
       if (row.median_us <= 0) continue;
       if (best == 0 || row.median_us < best) best = row.median_us;
@@ -105,7 +99,7 @@ inline Layout Table::layout(const DeviceKey& device, const Shape& shape) const {
     Layout best{};
     double best_loss = 0;
     for (const Row& row : rows_) {
-      if (misfit(row, device, shape) != tier) continue;
+      if (misfit(row, device, shape) != tier || read_in_place(row.config.code_word)) continue;
       const double loss = layout_loss(device, shape, tier, layout_of(row.config));
       if (found && loss >= best_loss) continue;
       found = true;
@@ -136,7 +130,7 @@ inline Choice Table::choose(const DeviceKey& device, const Shape& shape, Layout 
   }
   Choice choice;
   if (best == nullptr) {
-    choice.config = detail::default_for(device, shape, layout);
+    choice.config = default_config(kernel_kind(shape), Arch{device.cc}, layout);
     return choice;
   }
   choice.config = best->config;

@@ -14,16 +14,28 @@
 FULCRUM_NAMESPACE_BEGIN
 
 /// All experts of one projection. Either one bank or a pointer per expert; all pointers are device memory.
+/// With layout.code_word=block36 nothing is packed: `packed` (or expert_pointers) is the checkpoint's own block36
+/// tensor, [local_experts][n][k/64][36], and of a gate_up projection the gate's half of it,
+/// [local_experts][n/2][k/64][36], with packed_up for the other. 4-byte alignment is enough then. Scale bytes are read
+/// as a repack reads them, but nothing is refused: 0xFF, which a repack refuses, counts as 0.
 struct Weights {
-  const uint8_t* packed = nullptr;                  // [local_experts][expert_bytes(n, k)]; 16-byte aligned
-  uint64_t expert_stride_bytes = 0;                 // 0: dense
-  const uint8_t* const* expert_pointers = nullptr;  // [local_experts], wins over packed; each 16-byte aligned
-  const float* global_scales = nullptr;             // [local_experts], gate_up: [local_experts][2] gate, up
-  const float* bias = nullptr;                      // [local_experts][n], gate_up: [..][2][n/2] gate, up; or null
+  const uint8_t* packed = nullptr;                     // [local_experts][expert_bytes(n, k)]; 16-byte aligned
+  uint64_t expert_stride_bytes = 0;                    // 0: dense
+  const uint8_t* const* expert_pointers = nullptr;     // [local_experts], wins over packed; each 16-byte aligned
+  const uint8_t* packed_up = nullptr;                  // block36 and gate_up only, with the stride of packed
+  const uint8_t* const* expert_pointers_up = nullptr;  // likewise
+  const float* global_scales = nullptr;                // [local_experts], gate_up: [local_experts][2] gate, up
+  const float* bias = nullptr;                         // [local_experts][n], gate_up: [..][2][n/2] gate, up; or null
   Layout layout{};
   uint32_t n = 0, k = 0;     // packed rows and columns
   uint32_t num_experts = 0;  // local
 };
+
+/// Bytes from one expert of a bank to the next where they are dense.
+constexpr uint64_t dense_expert_bytes(const Shape& shape, Layout layout) {
+  const bool two_banks = layout.code_word == CodeWord::block36 && shape.projection == Projection::gate_up;
+  return expert_bytes(shape.n, shape.k) / (two_banks ? 2 : 1);
+}
 
 /// Bytes of the packed bank of a shape's local experts.
 constexpr uint64_t packed_bytes(const Shape& shape) { return expert_bytes(shape.n, shape.k) * shape.local_experts; }
@@ -45,9 +57,11 @@ struct CheckpointView {
   uint64_t scales_row_bytes = 0;  // 0: dense
 };
 
-/// The kernel that repack() needs, by name for find_auxiliary and as source for jit::compile_auxiliary.
+/// The kernel that repack() needs, by name for find_auxiliary and as source for jit::compile_auxiliary. Both are empty,
+/// and refused by those, for a layout that is read in place.
 constexpr AuxiliarySource repack_source(CheckpointFormat format, Layout layout,
                                         RepackDirection direction = RepackDirection::pack) {
+  if (read_in_place(layout.code_word)) return AuxiliarySource{"", ""};
   const RepackEntry& entry = repack_entry(RepackKind{format, layout}, direction);
   return AuxiliarySource{entry.name, entry.source};
 }

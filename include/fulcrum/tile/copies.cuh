@@ -32,6 +32,11 @@ class Copies {
     async<weights_hinted>(to, from, 16, weights_);
   }
 
+  // Four bytes of weights.
+  FULCRUM_DEVICE static void async_weights_4(SharedAddress to, GlobalAddress<const uint8_t> from) {
+    ptx::cp_async_ca_4(to, from, 4);
+  }
+
   // Copies `bytes` (0 to 16) and fills the rest of the 16 with zeros.
   FULCRUM_DEVICE void async_tokens(SharedAddress to, GlobalAddress<const uint8_t> from, uint32_t bytes) const {
     async<tokens_hinted>(to, from, bytes, tokens_);

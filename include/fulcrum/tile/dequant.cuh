@@ -62,7 +62,8 @@ struct Dequantizer {
     } else if constexpr (method == Dequant::bits) {
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        a[j] = product((shift(word, magnitude_shift - 4 * j) & magnitude_mask) | (shift(word, 12 - 4 * j) & sign_mask),
+        a[j] = product((shift(word, magnitude_shift - code_bits(j)) & magnitude_mask) |
+                           (shift(word, 12 - code_bits(j)) & sign_mask),
                        j % 2 == 0 ? even : odd);
     } else {
       table(word, a);
@@ -72,9 +73,12 @@ struct Dequantizer {
   }
 
  private:
+  // Bits of a half below the code of slot j.
+  FULCRUM_HD static constexpr int code_bits(int j) { return 4 * int(code_nibble(code_word, uint32_t(j))); }
+
   // The scales of rows r (low half) and r + 8 (high half), from one turn of a scale word.
   FULCRUM_DEVICE uint32_t scale_pair(uint32_t word, int turn) const {
-    if constexpr (code_word == CodeWord::plain) {
+    if constexpr (code_word == CodeWord::plain || code_word == CodeWord::block36) {
       return plain_scale_pair(word, turn);
     } else {
       const uint32_t placed = turn == 0 ? word : ptx::shf_l_wrap(word, 8);

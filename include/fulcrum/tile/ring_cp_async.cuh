@@ -7,6 +7,7 @@
 #include <fulcrum/tile/copies.cuh>
 #include <fulcrum/tile/scheduler.cuh>
 #include <fulcrum/tile/tokens.cuh>
+#include <fulcrum/tile/weights.cuh>
 
 FULCRUM_NAMESPACE_BEGIN
 
@@ -87,9 +88,9 @@ class CpAsyncRing {
   }
 
   FULCRUM_DEVICE void copy_weights(SharedAddress to) const {
+    if constexpr (V::config.code_word == CodeWord::block36) return copy_blocks(to);
     constexpr uint32_t unit_chunks = unit_bytes / 16, tile_units = tile_groups * step_units * group_units;
-    const uint64_t expert_begin = uint64_t(item_.expert) * params_.expert_stride_bytes;
-    const uint8_t* expert = params_.expert_weights == nullptr ? params_.weights + expert_begin : expert_pointer();
+    const uint8_t* expert = expert_pointer(params_.weights, params_.expert_weights);
     const uint32_t first_unit = uint32_t(item_.n_tile) * tile_groups * group_units;
 #pragma unroll 1
     for (uint32_t chunk = ptx::thread_index(); chunk < tile_units * unit_chunks; chunk += threads) {
@@ -100,6 +101,27 @@ class CpAsyncRing {
         copies_.async_weights(to + chunk * 16,
                               global_address(expert) + int64_t(unit_offset_bytes(params_.n, params_.k, unit, k_unit) +
                                                                chunk % unit_chunks * 16));
+    }
+  }
+
+  // Weights in place, in words: nine threads take a block, as many blocks at once as there are threads for.
+  FULCRUM_DEVICE void copy_blocks(SharedAddress to) const {
+    constexpr uint32_t block_words = block36_bytes / 4, pass_blocks = threads / block_words;
+    constexpr bool gate_up = V::kind.gate_up;
+    const uint32_t first_block = ptx::thread_index() / block_words, byte = ptx::thread_index() % block_words * 4;
+    if (first_block >= pass_blocks) return;  // threads that make no whole block
+    const uint8_t* expert = expert_pointer(params_.weights, params_.expert_weights);
+    const uint8_t* expert_up = gate_up ? expert_pointer(params_.weights_up, params_.expert_weights_up) : expert;
+    const uint64_t row_bytes = uint64_t(params_.k / block36_k) * block36_bytes;
+#pragma unroll 1
+    for (uint32_t block = first_block; block < uint32_t(V::config.tile_n) * step_units; block += pass_blocks) {
+      const uint32_t row = block / step_units, kk = block % step_units;
+      const uint32_t packed = uint32_t(item_.n_tile) * uint32_t(V::config.tile_n) + row;
+      if (packed >= params_.n || k_unit_ + kk >= range_.end) continue;
+      const PartRow from = part_row(gate_up, packed);
+      copies_.async_weights_4(to + WeightReader<V>::block_offset(row, kk) + byte,
+                              global_address(from.part == 0 ? expert : expert_up) +
+                                  int64_t(from.row * row_bytes + uint64_t(k_unit_ + kk) * block36_bytes + byte));
     }
   }
 
@@ -118,9 +140,11 @@ class CpAsyncRing {
     }
   }
 
-  FULCRUM_DEVICE const uint8_t* expert_pointer() const {
-    return reinterpret_cast<const uint8_t*>(ptx::ld_global_u64(
-        address_cast<const uint64_t>(global_address(params_.expert_weights)) + int64_t(item_.expert)));
+  // Of the item: in a bank, or from a table of pointers where there is one.
+  FULCRUM_DEVICE const uint8_t* expert_pointer(const uint8_t* bank, const uint8_t* const* table) const {
+    if (table == nullptr) return bank + uint64_t(item_.expert) * params_.expert_stride_bytes;
+    return reinterpret_cast<const uint8_t*>(
+        ptx::ld_global_u64(address_cast<const uint64_t>(global_address(table)) + int64_t(item_.expert)));
   }
 
   const Params& params_;

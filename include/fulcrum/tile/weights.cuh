@@ -4,6 +4,7 @@
 // which columns an mma multiplies; tile/tokens.cuh reads tokens in the same order.
 #pragma once
 #include <fulcrum/core/layout.h>
+#include <fulcrum/pack/block36.h>
 #include <fulcrum/ptx/ldst.cuh>
 #include <fulcrum/ptx/sync.cuh>
 #include <fulcrum/tile/dequant.cuh>
@@ -30,8 +31,14 @@ struct WeightReader {
     return (unit / group_units * uint32_t(step_units) + uint32_t(kk)) * group_bytes + unit % group_units * unit_bytes;
   }
 
+  // Likewise of a row's block, where weights are read in place: a unit is 16 rows of blocks.
+  FULCRUM_DEVICE static uint32_t block_offset(uint32_t row, uint32_t kk) {
+    return (row / group_n * uint32_t(step_units) + kk) * group_bytes + row % group_n * block36_bytes;
+  }
+
   // One 16-byte and one 8-byte load (4-byte with permuted k, where a lane needs the scales of its own columns only).
   FULCRUM_DEVICE static UnitWords load(SharedAddress unit) {
+    if constexpr (V::config.code_word == CodeWord::block36) return load_blocks(unit);
     const uint32_t lane = ptx::lane_index(), r = lane / 4;
     const Vec4 codes = ptx::ld_shared_v4(unit + lane * 16);
     UnitWords words{{codes.x, codes.y, codes.z, codes.w}, {0, 0}};
@@ -42,6 +49,23 @@ struct WeightReader {
     } else {
       words.scales[0] = ptx::ld_shared_u32(unit + unit_code_bytes + r * 8 + lane % 4 / 2 * 4);
     }
+    return words;
+  }
+
+  // A unit of blocks as the checkpoint has them, [16 rows][36 bytes], to the words that a packed unit would give.
+  FULCRUM_DEVICE static UnitWords load_blocks(SharedAddress unit) {
+    const uint32_t lane = ptx::lane_index();
+    const SharedAddress upper = unit + lane / 4 * block36_bytes, lower = upper + 8 * block36_bytes;
+    UnitWords words{};
+#pragma unroll
+    for (uint32_t i = 0; i < 4; ++i) {  // k16 steps
+      const uint32_t byte = block36_scale_bytes + i * group_code_bytes + lane % 4 * 2;
+      words.codes[i] = Block36::natural_codes(ptx::ld_shared_u16(upper + byte), ptx::ld_shared_u16(lower + byte));
+    }
+    const uint32_t upper_scales = Block36::canonical_x4(ptx::ld_shared_u32(upper));
+    const uint32_t lower_scales = Block36::canonical_x4(ptx::ld_shared_u32(lower));
+    words.scales[0] = ptx::prmt(upper_scales, lower_scales, 0x5410);
+    words.scales[1] = ptx::prmt(upper_scales, lower_scales, 0x7632);
     return words;
   }
 

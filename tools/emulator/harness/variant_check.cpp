@@ -67,7 +67,7 @@ void check_variant(const char* config_text, const KernelKind& kind) {
   if (const std::string folder = emulated_outputs_folder(); !folder.empty())
     outputs.emplace(emulated_outputs_path(folder, config, kind));
   for (const std::unique_ptr<ProblemOnDevice>& problem : problems_for(kind, static_cast<uint32_t>(config.tile_m))) {
-    if (illegal_reason(config, arch, problem->problem().shape) != nullptr) continue;  // too little k for split_k
+    if (illegal_reason(config, arch, problem->problem()) != nullptr) continue;
     for (const Data data : {Data::exact, Data::random}) {
       emulator::set_seed(1);
       (void)problem->weights(data, layout_of(config));  // packed by a kernel, whatever the seeds
