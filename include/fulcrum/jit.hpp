@@ -135,8 +135,8 @@ inline void compile_fresh(Cubin& cubin, const std::vector<std::string>& options,
     return accept(cubin, CacheEntry{static_cast<std::string&&>(output.code), static_cast<std::string&&>(output.log)},
                   false);
   cubin.log = static_cast<std::string&&>(output.log);
-  fail(cubin, make_error(Code::compile, "NVRTC {value}.{limit} refused the source; the log has its reasons", "",
-                         nvrtc->major, nvrtc->minor));
+  fail(cubin, make_error(Code::compile, "{subject} {value}.{limit} refused the source; the log has its reasons",
+                         compiler_name, nvrtc->major, nvrtc->minor));
   cubin.explanation += "\nfirst error: " + first_error(cubin.log);
 }
 

@@ -79,6 +79,14 @@ BOOST_AUTO_TEST_CASE(bad_lines_are_named_with_their_number) {
   });
 }
 
+BOOST_AUTO_TEST_CASE(a_last_line_without_its_end_is_not_glued_to_the_next) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "r.tsv";
+  write_text(path, record_header() + "\n" + record_line(example()));
+  append_records(path, {example()});
+  BOOST_TEST(read_records(path).size() == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(a_file_of_another_kind_is_not_touched) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/table.tsv";

@@ -108,13 +108,7 @@ CLI::Option* add_tokens(CLI::App* verb, std::vector<uint32_t>& tokens, const std
 }
 
 CLI::Option* add_config(CLI::App* verb, std::string& config, const std::string& words) {
-  return verb->add_option_function<std::string>(
-      "--config",
-      [&config](const std::string& text) {
-        if (text.empty()) throw CLI::ValidationError("--config", "it is empty; name levers, as in tile_n=128,stages=4");
-        config = text;
-      },
-      words);
+  return verb->add_option("--config", config, words);
 }
 
 void add_lever_flags(CLI::App* verb, tuner::Pins& pins) {

@@ -60,6 +60,17 @@ std::string closest_verb(const CLI::App& app, const std::string& word) {
   return closest;
 }
 
+// An empty value is a script's unset variable more often than a wish.
+void refuse_empty_values(CLI::App& app) {
+  const auto check = [](const std::string& text) {
+    return text.empty() ? std::string("it is empty; leave the option out for its default") : std::string();
+  };
+  for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; })) {
+    for (CLI::Option* option : verb->get_options())
+      if (option->get_items_expected_max() > 0) option->check(check);
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app(about, "fulcrum");
   app.set_version_flag("--version", "fulcrum " FULCRUM_VERSION_TEXT);
@@ -76,6 +87,7 @@ int run(int argc, char** argv) {
   fulcrum::cli::add_space(app, exit_code);
   fulcrum::cli::add_show(app, exit_code);
   fulcrum::cli::add_compile_worker(app, exit_code);
+  refuse_empty_values(app);
   if (argc > 1 && argv[1][0] != '-') {
     if (const std::string closest = closest_verb(app, argv[1]); !closest.empty()) {
       fmt::print(stderr, "fulcrum: there is no verb '{}'; the closest is '{}', and --help lists them all\n", argv[1],
@@ -96,7 +108,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     const int exit_code = run(argc, argv);
-    if (std::fflush(stdout) == 0) return exit_code;
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
     fmt::print(stderr, "fulcrum: the output could not be written: {}\n", std::strerror(errno));
     return 1;
   } catch (const std::exception& error) {

@@ -4,6 +4,7 @@
 // interrupted call keeps what it has; see bench/README.md for the columns.
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/arguments.hpp"
@@ -35,7 +36,10 @@ std::string number(const std::optional<double>& value, int digits) {
   return value ? fmt::format("{:.{}f}", *value, digits) : "-";
 }
 
+// Once, before the first record: what is refused prints no table.
 void print_heading() {
+  static bool printed = false;
+  if (std::exchange(printed, true)) return;
   fmt::print("{:<43} {:<12} {:<5} {:>11} {:>11} {:>9} {:>10} {:>7} {:>8} {:>8} {:>10}\n", "case", "item", "dtype",
              "median us", "best us", "+- us", "floor us", "ratio", "TFLOP/s", "GB/s", "rel error");
 }
@@ -81,13 +85,16 @@ int run(const Options& options) {
   BenchRequest request;
   if (!options.results.empty()) request.history = read_records(options.results);
   if (!options.config.empty()) request.config = read_config(options.config);
+  if (!options.results.empty()) append_records(options.results, {});  // better refused now than after a measurement
   const Report report = [&](const Record& record) {
+    print_heading();
     print_record(record);
     if (!options.results.empty()) append_records(options.results, {record});
   };
-  print_heading();
   if (options.what == "jit") {
-    bench_jit(arch_at_hand(), request.config, options.samples, report);
+    tuner::watch_interrupts();
+    bench_jit(arch_at_hand(), request.config, options.samples, tuner::interrupted, report);
+    if (tuner::interrupted()) return 130;
   } else if (options.what == "repack") {
     bench_repack(options.samples, report);
   } else {
@@ -120,6 +127,7 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->excludes("--table");
   CLI::Option* results = verb->add_option("--results", options->results,
                                           "the file to append to, bench/results/<gpu>.tsv; without one only print");
+  CLI::Option* table_option = verb->get_option("--table");
   CLI::Option* cases =
       verb->add_option("--cases", options->cases, "cases of the workload, separated by commas; all when left out")
           ->delimiter(',');
@@ -133,13 +141,14 @@ void add_bench(CLI::App& app, int& exit_code) {
   CLI::Option* resume = verb->add_flag("--resume", options->resume,
                                        "of models and growth: leave out what --results has with the same Config")
                             ->needs(results);
-  verb->add_option("--routing", options->routing, "another routing than the workload's own");
-  verb->add_option("--dtype", options->dtype, "f16 or bf16; the workload's own when left out")
-      ->check(CLI::IsMember({"f16", "bf16"}));
+  CLI::Option* routing = verb->add_option("--routing", options->routing, "another routing than the workload's own");
+  CLI::Option* dtype = verb->add_option("--dtype", options->dtype, "f16 or bf16; the workload's own when left out")
+                           ->check(CLI::IsMember({"f16", "bf16"}));
   verb->add_option("--samples", options->samples, "samples of each figure")
       ->check(CLI::Range(3, 10000))
       ->capture_default_str();
-  verb->callback([options, of_models, cases, resume, &exit_code] {
+  const std::vector<CLI::Option*> of_gemms = {table_option, routing, dtype};
+  verb->callback([options, of_models, of_gemms, cases, resume, &exit_code] {
     exit_code = run_verb("bench", [&] {
       const std::string& what = options->what;
       for (const CLI::Option* option : of_models)
@@ -149,6 +158,10 @@ void add_bench(CLI::App& app, int& exit_code) {
         throw InputError("--resume belongs to `bench models` and `bench growth`");
       if (what != "prefill" && what != "decode" && cases->count() > 0)
         throw InputError("--cases belongs to `bench prefill` and `bench decode`");
+      for (const CLI::Option* option : of_gemms)
+        if ((what == "jit" || what == "repack") && option->count() > 0)
+          throw InputError(fmt::format("{} does not belong to `bench {}`", option->get_name(), what));
+      if (what == "repack" && !options->config.empty()) throw InputError("--config does not belong to `bench repack`");
       return run(*options);
     });
   });

@@ -184,9 +184,11 @@ nlohmann::ordered_json case_json(const Case& each) {
 }
 
 int run(const Options& options) {
-  const Device device = current_device();
   std::optional<Table> table;
   if (!options.table.empty()) table = read_table(options.table);
+  for (const uint32_t tokens : options.tokens)  // a routing that cannot be is said before a GPU is looked for
+    (void)probe_problems(tokens, options.routing);
+  const Device device = current_device();
   const Roofs roofs = measure_roofs();
   nlohmann::ordered_json json{{"gpu", device.name},
                               {"workload", "prefill"},

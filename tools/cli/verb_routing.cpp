@@ -206,7 +206,8 @@ void add_routing(CLI::App& app, int& exit_code) {
   verb->add_option("--experts", options->experts, "experts of the global id space")->check(CLI::Range(1, 65536));
   verb->add_option("--top-k", options->top_k, "experts per token")->check(CLI::Range(1, 32));
   verb->add_option("--first-expert", options->first_expert, "first expert of this rank");
-  verb->add_option("--local-experts", options->local_experts, "experts of this rank; 0: all from the first on");
+  verb->add_option("--local-experts", options->local_experts,
+                   "experts of this rank; 0: the workload's, or all from the first on");
   verb->add_option("--granularity", options->granularity, "token steps of the padding columns, separated by commas")
       ->delimiter(',')
       ->check(CLI::Range(1, 65536));

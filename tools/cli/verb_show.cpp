@@ -44,7 +44,8 @@ Place place_of(const Row& row) {
                                                         : fmt::format("{}-{}", row.tokens_first, row.tokens_last);
   for (const Workload& workload : harness::workloads) {
     const Shape& shape = row.shape;
-    const bool is_gate_up = shape.n == 2 * workload.intermediate && shape.k == workload.hidden;
+    const bool is_gate_up =  // or one of the two, as the rate probe has them
+        (shape.n == 2 * workload.intermediate || shape.n == workload.intermediate) && shape.k == workload.hidden;
     const bool is_down = shape.n == workload.hidden && shape.k == workload.intermediate;
     const bool same_experts = shape.experts == workload.experts && shape.local_experts == workload.local.count;
     if (!(is_gate_up || is_down) || !same_experts || shape.top_k != workload.top_k) continue;
@@ -169,9 +170,11 @@ int run(const Options& options) {
                         (options.case_name.empty() || options.case_name == place.case_name);
     if (wanted) rows.push_back(&row);
   }
+  if (rows.empty())
+    fmt::print(stderr, "fulcrum show: none of the {} rows of {} fits\n", table->rows().size(), options.path);
   if (options.json) {
     print_json(*table, rows);
-  } else {
+  } else if (!rows.empty()) {
     print_text(*table, rows);
   }
   return rows.empty() ? 2 : 0;

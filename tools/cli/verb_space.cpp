@@ -11,6 +11,7 @@
 #include "cli/arguments.hpp"
 #include "cli/run_verb.hpp"
 #include "cli/verb_tuner.hpp"
+#include "harness/input_error.hpp"
 #include "harness/jit_kernels.hpp"
 #include "harness/json_text.hpp"
 #include "tuner/cost_model.hpp"
@@ -42,8 +43,12 @@ KernelKind kind_of(const Options& options) {
 
 // One Config: legal with its resources, or the reason. 2 when it is illegal.
 int explain_config(const Options& options, Arch arch) {
-  Config config = harness::read_config(options.config);
-  apply_pins(options.pins, config);
+  for (int32_t lever = 0; lever < num_levers; ++lever) {
+    if (options.pins[static_cast<size_t>(lever)])
+      throw harness::InputError(
+          fmt::format("write {} in --config; levers held still are for the whole space", lever_infos[lever].name));
+  }
+  const Config config = harness::read_config(options.config);
   const char* reason = illegal_reason(config, arch, kind_of(options));
   const tuner::Target target = tuner::named_target(arch);
   const uint32_t shared = shared_memory(config).total_bytes;
@@ -106,6 +111,7 @@ int run(const Options& options) {
   std::vector<Config> first;
   const SpaceCounts counts = tuner::enumerate_space(arch, kind_of(options), options.pins, [&](const Config& config) {
     if (first.size() < options.limit) first.push_back(config);
+    return first.size() < options.limit;
   });
   if (options.json) {
     print_json(counts, first, options, arch);

@@ -39,12 +39,21 @@ void take_own_shape(Options& options) {
   bool any = options.tokens_flag->count() > 0;
   for (const CLI::Option* flag : options.own_flags) any = any || flag->count() > 0;
   if (!any) return;
+  for (const CLI::Option* flag : options.workload_flags) {
+    if (flag->count() > 0)
+      throw InputError(
+          fmt::format("{} is of the workloads, and --n, --k, --tokens and their like are a shape of your own: give one "
+                      "or the other",
+                      flag->get_name()));
+  }
   OwnShape& own = options.own;
   own.tokens = options.tokens;
   if (own.n == 0 || own.k == 0 || own.experts == 0 || own.top_k == 0 || own.tokens.empty()) {
     throw InputError("a shape of your own needs --n, --k, --experts, --top-k and --tokens together");
   }
-  if (own.first_expert >= own.experts || own.local_experts > own.experts - own.first_expert) {
+  if (own.first_expert >= own.experts)
+    throw InputError(fmt::format("--first-expert {} must be below the {} experts", own.first_expert, own.experts));
+  if (own.local_experts > own.experts - own.first_expert) {
     throw InputError(fmt::format("--first-expert {} and --local-experts {} reach past the {} experts", own.first_expert,
                                  own.local_experts, own.experts));
   }
@@ -61,9 +70,9 @@ void add_own_shape(CLI::App* verb, Options& options) {
       verb->add_option("--local-experts", own.local_experts, "experts of this rank; 0: all from the first on"),
       verb->add_option("--first-expert", own.first_expert, "first expert of this rank"),
       verb->add_option("--top-k", own.top_k, "experts per token")->check(CLI::Range(1, 32))};
+  options.own_flags.push_back(
+      add_projection(verb, own.projection, "plain (the default), gate_up (with SiLU) or down (one row a pair)"));
   for (CLI::Option* flag : options.own_flags) flag->group(group);
-  add_projection(verb, own.projection, "plain (the default), gate_up (with SiLU) or down (one row a pair)")
-      ->group(group);
 }
 
 // After the flags that a model takes the place of.

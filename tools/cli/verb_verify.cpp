@@ -278,6 +278,7 @@ int run_emulated(const Options& options) {
     progress.update(++finished);
     return true;
   });
+  if (finished < jobs.size()) fmt::print(stderr, "stopped after {} of {} variants\n", finished, jobs.size());
   const int code = outcomes.finish();
   return tuner::interrupted() ? 130 : code;
 }
@@ -318,7 +319,8 @@ void add_verify(CLI::App& app, int& exit_code) {
   add_tokens(verb, options->model.tokens, "token counts of the model, 64 and 2048 by default")->needs(model);
   verb->add_option("--dtype", options->dtype, "f16, bf16 or both, with --config or --model")
       ->check(CLI::IsMember({"f16", "bf16", "both"}))
-      ->capture_default_str();
+      ->capture_default_str()
+      ->excludes(table);
   verb->add_flag("--emulate", options->emulate, "run the kernels on the CPU emulator, on tiny shapes; needs no GPU")
       ->excludes(model);
   verb->add_flag("--json", options->json, "print JSON");

@@ -2,16 +2,28 @@
 //
 // Started by `fulcrum verify --emulate` and by `fulcrum tune` without a GPU, from the folder of the command line tool.
 // Invariant: `ok` means that every tiny problem gave what the oracle says, exact data bit for bit; else `why` says what
-// did not.
+// did not. With the argument `check` it runs nothing: exit code 0, or 1 and a sentence about what keeps it from
+// working.
 #include <chrono>
+#include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "harness/jit_kernels.hpp"
 #include "harness/variant_check.hpp"
 #include "tuner/compile_job.hpp"
 
-int main() {
+int main(int argc, char** argv) {
   using namespace fulcrum;
+  if (argc > 1 && std::string_view(argv[1]) == "check") {
+    try {
+      harness::check_emulator_settings();
+      return 0;
+    } catch (const std::exception& error) {
+      std::printf("%s\n", error.what());
+      return 1;
+    }
+  }
   return tuner::answer_jobs([](const tuner::CompileJob& job) {
     const auto begin = std::chrono::steady_clock::now();
     tuner::CompileOutcome outcome;

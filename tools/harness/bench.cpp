@@ -21,11 +21,6 @@ namespace {
 
 constexpr double recorded_share = 0.98;  // of the best roof on record: clocks differ a little from day to day
 
-struct Item {
-  Problem problem;
-  std::string name;
-};
-
 // Roofs of this call; but for prefill they are read with the item's exact bytes, which can be too few to hide a start.
 class BenchRoofs {
  public:
@@ -166,12 +161,15 @@ jit::Cubin compile_once(const Config& config, const KernelKind& kind, Arch arch,
   return cubin;
 }
 
+// Nothing is reported of a compile that `stopped` cuts short.
 void bench_compile(const Config& config, const KernelKind& kind, Arch arch, int samples, const CacheFolder& cache,
-                   const Report& report) {
+                   const std::function<bool()>& stopped, const Report& report) {
+  if (stopped()) return;
   std::vector<double> cold, warm;
   jit::Cubin cubin = compile_once(config, kind, arch, cache.path().c_str());
   const auto total_us = [](const jit::Cubin& each) { return 1e6 * (each.compile_seconds + each.load_seconds); };
-  for (int i = 0; i < samples; ++i) cold.push_back(total_us(compile_once(config, kind, arch, "")));
+  for (int i = 0; i < samples && !stopped(); ++i) cold.push_back(total_us(compile_once(config, kind, arch, "")));
+  if (stopped()) return;
   for (int i = 0; i < 4 * samples; ++i) {
     cubin = compile_once(config, kind, arch, cache.path().c_str());
     if (!cubin.from_cache) throw InputError("the cache of compiled kernels did not keep an entry in " + cache.path());
@@ -271,15 +269,24 @@ void bench_repack(int samples, const Report& report) {
   }
 }
 
-void bench_jit(Arch arch, const std::optional<Config>& given, int samples, const Report& report) {
+void bench_jit(Arch arch, const std::optional<Config>& given, int samples, const std::function<bool()>& stopped,
+               const Report& report) {
   const CacheFolder cache;
+  const char* reason = nullptr;
+  bool any = false;
   for (const DType dtype : {DType::f16, DType::bf16}) {
     for (const KernelKind kind :
          {KernelKind{dtype, false, Activation::none}, KernelKind{dtype, true, Activation::silu}}) {
       const Config config = given ? *given : default_config(kind, arch);
-      if (illegal_reason(config, arch, kind) == nullptr) bench_compile(config, kind, arch, samples, cache, report);
+      if (const char* why = illegal_reason(config, arch, kind)) {
+        reason = why;
+        continue;
+      }
+      any = true;
+      bench_compile(config, kind, arch, samples, cache, stopped, report);
     }
   }
+  if (!any) throw InputError(fmt::format("the Config suits no kind of kernel on {}: {}", arch_name(arch), reason));
 }
 
 }  // namespace fulcrum::harness

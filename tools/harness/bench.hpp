@@ -50,6 +50,7 @@ void bench_repack(int samples, const Report& report);
 
 // NVRTC: the Config, or each kind's default, compiled without a cache ("cold") and loaded from one ("warm"), for every
 // kind that it is legal for. Needs no GPU.
-void bench_jit(Arch arch, const std::optional<Config>& config, int samples, const Report& report);
+void bench_jit(Arch arch, const std::optional<Config>& config, int samples, const std::function<bool()>& stopped,
+               const Report& report);
 
 }  // namespace fulcrum::harness

@@ -5,11 +5,22 @@
 #pragma once
 
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 namespace fulcrum::harness {
 
 struct InputError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+// The beginning of a text from a file, what is not printable ASCII as '?': a message must not send a binary file to the
+// terminal.
+inline std::string printable(std::string_view text) {
+  std::string words(text.substr(0, 80));
+  for (char& letter : words)
+    if (letter < ' ' || letter > '~') letter = '?';
+  return words;
+}
 
 }  // namespace fulcrum::harness

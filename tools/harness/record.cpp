@@ -4,6 +4,7 @@
 #include "harness/record.hpp"
 
 #include <fmt/format.h>
+#include <fulcrum/host/file.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -14,6 +15,8 @@
 #include <sstream>
 #include <tuple>
 #include <variant>
+
+#include <unistd.h>
 
 #include "harness/input_error.hpp"
 
@@ -124,14 +127,17 @@ Record parse_record(const std::string& line, const std::string& where) {
   for (size_t i = 0; i < num_fields; ++i) {
     if (!std::visit(ReadField{record, parts[i]}, fields[i].member))
       throw InputError(
-          fmt::format("{}: '{}' is not a number, and column {} holds one", where, parts[i], fields[i].name));
+          fmt::format("{}: '{}' is not a number, and column {} holds one", where, printable(parts[i]), fields[i].name));
   }
   return record;
 }
 
 std::vector<Record> read_records(const std::string& path) {
-  std::ifstream file(path);
+  std::string text;
   std::vector<Record> records;
+  const Status status = read_file(path.c_str(), text);
+  if (!status.ok() && ::access(path.c_str(), F_OK) == 0) throw InputError(fmt::format("{}: {}", path, message(status)));
+  std::istringstream file(text);
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     const std::string where = fmt::format("{}:{}", path, number);
@@ -139,7 +145,7 @@ std::vector<Record> read_records(const std::string& path) {
       records.push_back(parse_record(line, where));
     } else if (line != record_header()) {
       throw InputError(fmt::format("{}: this is not the header of a record of benchmarks; it begins with '{}'", where,
-                                   line.substr(0, 40)));
+                                   printable(line.substr(0, 40))));
     }
   }
   return records;
@@ -155,9 +161,10 @@ bool is_recorded(const std::vector<Record>& history, const Record& key) {
 
 void append_records(const std::string& path, const std::vector<Record>& records) {
   (void)read_records(path);  // refuses a file of another kind before anything is added to it
-  std::ifstream existing(path);
-  const bool is_new = existing.peek() == std::ifstream::traits_type::eof();
-  std::string text = is_new ? record_header() + "\n" : std::string();
+  std::string existing;
+  (void)read_file(path.c_str(), existing);
+  std::string text = existing.empty() ? record_header() + "\n" : std::string();
+  if (!existing.empty() && existing.back() != '\n') text = "\n";  // an editor left the last line open
   for (const Record& record : records) text += record_line(record) + "\n";
   std::ofstream file(path, std::ios::app);
   file << text << std::flush;

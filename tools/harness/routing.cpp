@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <functional>
 
@@ -153,6 +154,9 @@ RoutingSpec parse_routing_spec(std::string_view text) {
   if (spec.kind == RoutingKind::trace) {
     if (rest.size() < 2) throw InputError("routing 'trace' needs a file: trace:PATH[:layer=L][:seed=S][:runs=R]");
     spec.path = rest.substr(1);
+    if (std::any_of(rest.begin(), rest.end(),
+                    [](char letter) { return std::iscntrl(static_cast<unsigned char>(letter)); }))
+      throw InputError("the file's name after 'trace:' has a control character, which no table could hold; rename it");
   } else if (!rest.empty()) {
     throw InputError(fmt::format("routing '{}' has no option '{}'", name, rest.substr(1)));
   }

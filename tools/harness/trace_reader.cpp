@@ -16,14 +16,6 @@ namespace {
 // 32 ids, a layer and a token take less than 500 characters. A file without line ends must not fill the memory.
 constexpr size_t line_capacity = 4096;
 
-// What is not printable ASCII as '?': a message must not send a binary file to the terminal.
-std::string printable(std::string_view text) {
-  std::string words(text.substr(0, 80));
-  std::replace_if(
-      words.begin(), words.end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
-  return words;
-}
-
 }  // namespace
 
 TraceReader::TraceReader(const std::string& path, uint32_t experts) : path_(path), file_(path), experts_(experts) {

@@ -14,4 +14,7 @@ namespace fulcrum::harness {
 // Every small problem of the kind, exact and random data.
 void check_variant(const char* config_text, const KernelKind& kind);
 
+// Of the emulator: throws InputError when its settings in the environment or its headers cannot be used.
+void check_emulator_settings();
+
 }  // namespace fulcrum::harness

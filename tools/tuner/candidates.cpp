@@ -82,6 +82,7 @@ LegalSpace legal_space(Arch arch, KernelKind kind, const Pins& pins) {
   LegalSpace space;
   space.counts = enumerate_space(arch, kind, held, [&](const Config& config) {
     if (read_in_place(config.code_word) == read_in_place(layout.code_word)) space.configs.push_back(config);
+    return true;
   });
   return space;
 }

@@ -57,6 +57,10 @@ std::vector<Cell> make_cells(const CellRequest& request) {
   std::vector<std::string> shapes;
   for (harness::Problem& problem : problems_of(request)) {
     check_shape(problem);
+    const auto is_same = [&](const Cell& cell) {
+      return harness::problem_name(cell.problem) == harness::problem_name(problem);
+    };
+    if (std::any_of(cells.begin(), cells.end(), is_same)) continue;  // named twice
     Cell cell;
     cell.size = harness::problem_size(problem);
     if (cell.size.rows == 0) {

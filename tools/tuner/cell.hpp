@@ -58,7 +58,6 @@ struct CellResult {
   uint32_t blocks_per_sm = 0;
   double rel_error = 0;
   std::string machine;
-  std::string bound;  // the cost model's busiest station
 };
 
 struct Cell {

@@ -139,9 +139,9 @@ class Pool {
     worker->begin = Clock::now();
     worker->received.clear();
     if (!worker->started()) {
-      lose(worker, "the compile worker could not be started");
+      lose(worker, fmt::format("{}'s worker could not be started", options_.worker_name));
     } else if (!worker->send(write_job(jobs_[job]))) {
-      lose(worker, "the compile worker ended before it was asked (" + worker->end() + ")");
+      lose(worker, fmt::format("{}'s worker ended before it was asked ({})", options_.worker_name, worker->end()));
     }
   }
 
@@ -162,18 +162,18 @@ class Pool {
 
   void look_at(std::unique_ptr<Worker>& worker, bool has_news) {
     if (has_news && !worker->receive()) {
-      return lose(worker, fmt::format("the compiler crashed ({})", worker->end()));
+      return lose(worker, fmt::format("{} crashed ({})", options_.worker_name, worker->end()));
     }
     const size_t end = worker->received.find('\n');
     if (end != std::string::npos) {
       const std::optional<CompileOutcome> outcome = read_outcome(worker->received.substr(0, end));
-      if (!outcome) return lose(worker, "the compile worker answered with something else");
+      if (!outcome) return lose(worker, fmt::format("{}'s worker answered with something else", options_.worker_name));
       const size_t job = worker->job;
       worker->job = no_job;
       return report(job, *outcome);
     }
     if (seconds_since(worker->begin) > options_.timeout_s) {
-      lose(worker, fmt::format("the compiler took more than {:.0f} s and was stopped", options_.timeout_s));
+      lose(worker, fmt::format("{} took more than {:.0f} s and was stopped", options_.worker_name, options_.timeout_s));
     }
   }
 

@@ -1,6 +1,7 @@
-// Compiles many candidates in worker processes, so that a compiler that crashes or hangs costs one candidate.
+// Hands many candidates to worker processes, so that a compiler that crashes or hangs costs one candidate.
 //
-// Called by tune with the program itself as worker, and by tests with shell scripts in its place.
+// Called by tune with the program itself as worker, by emulate_all() with the emulator, and by tests with shell scripts
+// in their place.
 // Invariant: every job gets exactly one outcome, unless the run stops early; a worker that dies, answers nonsense or
 // takes longer than `timeout_s` is killed with all its children and replaced.
 #pragma once
@@ -18,7 +19,8 @@ namespace fulcrum::tuner {
 struct PoolOptions {
   std::vector<std::string> command;  // what a worker runs; empty: this program's hidden verb
   int num_workers = 1;
-  double timeout_s = 60;  // of one compile: the largest variants take 4 s
+  double timeout_s = 60;                     // of one compile: the largest variants take 4 s
+  const char* worker_name = "the compiler";  // in words about one that dies
 };
 
 // Calls `done(index, outcome)` as jobs finish, in any order; stops handing out jobs when it returns false or an

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
+#include "harness/run_program.hpp"
 #include "tuner/progress.hpp"
 #include "tuner/space.hpp"
 #include "tuner/steps.hpp"
@@ -54,13 +54,15 @@ std::vector<Variant*> best_variants(TuneRun& run) {
 
 std::string why_no_emulator() {
   if (::access(worker_path().c_str(), X_OK) != 0) return fmt::format("{} is not there", worker_path());
-  if (std::system("command -v g++ >/dev/null 2>&1") != 0) return "there is no g++ to compile variants for it";
-  return "";
+  if (harness::run_program({"g++", "--version"}).exit_code != 0) return "there is no g++ to compile variants for it";
+  const harness::ProgramRun check = harness::run_program({worker_path(), "check"});
+  if (check.exit_code == 0) return "";
+  return check.output.empty() ? "it ends without a word" : check.output.substr(0, check.output.find('\n'));
 }
 
 size_t emulate_all(const std::vector<CompileJob>& jobs, int num_workers, double seconds,
                    const std::function<bool(size_t, const CompileOutcome&)>& done) {
-  return compile_all(jobs, {{worker_path()}, num_workers, variant_timeout_s}, seconds, done);
+  return compile_all(jobs, {{worker_path()}, num_workers, variant_timeout_s, "the emulator"}, seconds, done);
 }
 
 void emulate_best(TuneRun& run) {

@@ -2,8 +2,13 @@
 #include "tuner/journal.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 namespace fulcrum::tuner {
 
@@ -12,6 +17,7 @@ Journal::~Journal() {
 }
 
 bool Journal::open(const std::string& path) {
+  path_ = path;
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0) return false;
   char last = '\n';
@@ -29,7 +35,11 @@ void Journal::write(const char* event, const Fields& fields) {
     std::visit([&to](const auto& plain) { to = plain; }, value);
   }
   const std::string text = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  (void)!::write(file_, text.data(), text.size());  // one call: with O_APPEND no other writer gets in between
+  // one call: with O_APPEND no other writer gets in between
+  if (::write(file_, text.data(), text.size()) == static_cast<ssize_t>(text.size())) return;
+  fmt::print(stderr, "the journal {} ends here: {}\n", path_, std::strerror(errno));
+  (void)::close(file_);
+  file_ = -1;
 }
 
 }  // namespace fulcrum::tuner

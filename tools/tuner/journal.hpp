@@ -26,11 +26,13 @@ class Journal {
   // Goes on at the end of the file. Returns false when it cannot be written.
   bool open(const std::string& path);
 
-  // {"event": "...", fields ...}; nothing without a file.
+  // {"event": "...", fields ...}; nothing without a file. The first line that cannot be written is said on stderr, and
+  // ends the journal.
   void write(const char* event, const Fields& fields);
 
  private:
   int file_ = -1;
+  std::string path_;
 };
 
 }  // namespace fulcrum::tuner

@@ -75,7 +75,6 @@ void choose(Cell& cell, Layout layout) {
   result.registers = variant->outcome.registers;
   result.blocks_per_sm = prediction.blocks_per_sm;
   result.machine = variant->outcome.machine;
-  result.bound = prediction.bound;
   cell.result = result;
 }
 

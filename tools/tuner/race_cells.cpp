@@ -228,7 +228,6 @@ class GroupRace {
     result.blocks_per_sm = winner.blocks_per_sm;
     result.rel_error = winner.check.rel_error;
     result.machine = winner.compiled.info.machine;
-    result.bound = cell.model->predict(winner.config, result.registers).bound;
     cell.result = result;
     run_.journal.write("chosen", {{"cell", harness::problem_name(cell.problem)},
                                   {"config", config_text(result.config)},

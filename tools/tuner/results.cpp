@@ -104,7 +104,7 @@ void check_out(const std::string& path) {
     throw harness::InputError(fmt::format("{} exists and is not a table that can be added to ({}); give another --out",
                                           path, message(there.status())));
   }
-  const std::string probe = fmt::format("{}.tmp.{}", path, ::getpid());  // as Table::write() names its own
+  const std::string probe = fmt::format("{}.tmp.{}", resolve_links(path), ::getpid());  // as Table::write() names its
   const Status status = publish_file(probe, probe, "");
   (void)::unlink(probe.c_str());
   if (!status.ok()) {
@@ -114,13 +114,16 @@ void check_out(const std::string& path) {
 }
 
 void write_table(const TuneRun& run) {
+  const auto has_result = [](const Cell& cell) { return cell.result.has_value(); };
+  if (std::none_of(run.cells.begin(), run.cells.end(), has_result)) return;  // a run without rows says nothing
   Table fresh;
   add_provenance(run, fresh);
   for (const Cell& cell : run.cells) {
     if (cell.result) fresh.add(row_of(run, cell));
   }
   const std::string& path = run.options.out;
-  const FileLock lock(path + ".lock");  // from reading to renaming: what another run writes in between would be lost
+  const FileLock lock(resolve_links(path) +
+                      ".lock");  // from reading to renaming: what another run writes in between would be lost
   Status status = lock.status();
   if (status.ok()) {
     Result<Table> whole = load_or_empty(path);

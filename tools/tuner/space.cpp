@@ -4,6 +4,8 @@
 #include <fulcrum_space.hpp>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace fulcrum::tuner {
 namespace {
@@ -42,6 +44,10 @@ class Reasons {
     counts_.emplace_back(reason, points);
   }
 
+  void add(const Reasons& other) {
+    for (const auto& [words, count] : other.counts_) add(words, count);
+  }
+
   std::vector<std::pair<std::string, uint64_t>> sorted() const {
     std::vector<std::pair<std::string, uint64_t>> named(counts_.begin(), counts_.end());
     std::stable_sort(named.begin(), named.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -59,13 +65,8 @@ struct Stage {
   const char* (*reason)(const Config&, Arch, KernelKind);
 };
 
-// The levers of how weights are read are judged in the portable default, which is legal everywhere but for them.
-const char* code_reason(const Config& config, Arch arch, KernelKind kind) {
-  Config probe = default_config(kind, arch, layout_of(config));
-  probe.dequant = config.dequant;
-  probe.scale_decode = config.scale_decode;
-  return illegal_reason(probe, arch, kind);
-}
+// From here on, of what was set before, the rules read `copy` alone.
+constexpr size_t code_stage = 4;
 
 std::vector<Stage> stages_of_rules() {
   const auto levers = [](std::initializer_list<const char*> names) {
@@ -80,24 +81,28 @@ std::vector<Stage> stages_of_rules() {
        [](const Config& config, Arch, KernelKind) { return rules::token_reason(config); }},
       {levers({"copy", "producer_warps"}),
        [](const Config& config, Arch arch, KernelKind) { return rules::producer_reason(config, arch); }},
-      {levers({"code_word", "k_order", "dequant", "scale_decode"}), code_reason},
-      {{}, [](const Config& config, Arch arch, KernelKind kind) { return illegal_reason(config, arch, kind); }},
-      // no rule reads this one
-      {levers({"tile_queue"}), [](const Config&, Arch, KernelKind) -> const char* { return nullptr; }},
+      // and every lever that no other stage has
+      {{}, [](const Config& config, Arch arch, KernelKind) { return rules::resource_reason(config, arch); }},
+      {levers({"code_word", "k_order", "dequant", "scale_decode", "l2_hint"}),
+       [](const Config& config, Arch arch, KernelKind kind) { return illegal_reason(config, arch, kind); }},
+      // rules ask of these whether the value is one that there is
+      {levers({"tile_queue", "tile_order", "raster", "fragment_buffers", "unroll_tokens"}),
+       [](const Config& config, Arch, KernelKind) { return rules::loop_reason(config); }},
   };
   for (int32_t lever = 0; lever < num_levers; ++lever) {
     const bool staged = std::any_of(stages.begin(), stages.end(), [&](const Stage& stage) {
       return std::find(stage.levers.begin(), stage.levers.end(), lever) != stage.levers.end();
     });
-    if (!staged) stages[stages.size() - 2].levers.push_back(lever);
+    if (!staged) stages[code_stage - 1].levers.push_back(lever);
   }
   return stages;
 }
 
-// Walks the stages like digits of a number.
+// Walks the stages like digits of a number. Once `visit` has seen enough, what the code stage and those after it come
+// to is counted once for each `copy` instead of walked.
 class Enumeration {
  public:
-  Enumeration(Arch arch, KernelKind kind, const LeverTable& table, const std::function<void(const Config&)>& visit)
+  Enumeration(Arch arch, KernelKind kind, const LeverTable& table, const std::function<bool(const Config&)>& visit)
       : arch_(arch), kind_(kind), table_(table), visit_(visit), stages_(stages_of_rules()) {
     uint64_t below = 1;
     for (size_t stage = stages_.size(); stage-- > 0;) {
@@ -111,40 +116,66 @@ class Enumeration {
   }
 
   void run(SpaceCounts& counts) {
-    walk(0, 0, counts);
+    walk(0, 0);
     counts.points += points_;
-    for (const auto& [reason, count] : reasons_.sorted()) counts.reasons.emplace_back(reason, count);
+    counts.legal += tally_.legal;
+    for (const auto& [reason, count] : tally_.reasons.sorted()) counts.reasons.emplace_back(reason, count);
   }
 
  private:
+  struct Tally {
+    uint64_t legal = 0;
+    Reasons reasons;
+  };
+
   // Sets levers `at`.. of stage `stage`, then the stages after it.
-  void walk(size_t stage, size_t at, SpaceCounts& counts) {
-    if (at == stages_[stage].levers.size()) return finish(stage, counts);
+  void walk(size_t stage, size_t at) {
+    if (stage == code_stage && at == 0 && !listing_) return count();
+    if (at == stages_[stage].levers.size()) return finish(stage);
     const int32_t lever = stages_[stage].levers[at];
     const Values& values = table_[size_t(lever)];
     for (int32_t index = 0; index < values.count; ++index) {
       set_lever(config_, lever, values.first[index]);
-      walk(stage, at + 1, counts);
+      walk(stage, at + 1);
     }
   }
 
-  void finish(size_t stage, SpaceCounts& counts) {
+  void finish(size_t stage) {
     const char* reason = stages_[stage].reason(config_, arch_, kind_);
-    if (reason != nullptr) return reasons_.add(reason, below_[stage]);
-    if (stage + 1 < stages_.size()) return walk(stage + 1, 0, counts);
-    ++counts.legal;
-    visit_(config_);
+    if (reason != nullptr) return tally_.reasons.add(reason, below_[stage]);
+    if (stage + 1 < stages_.size()) return walk(stage + 1, 0);
+    ++tally_.legal;
+    if (listing_) listing_ = visit_(config_);
+  }
+
+  // Adds what the walk from the code stage on would.
+  void count() {
+    std::optional<Tally>& known = counted_[config_.copy];
+    if (!known) {
+      Tally before = std::exchange(tally_, {});
+      const int32_t first = stages_[code_stage].levers[0];
+      const Values& values = table_[size_t(first)];
+      for (int32_t index = 0; index < values.count; ++index) {
+        set_lever(config_, first, values.first[index]);
+        walk(code_stage, 1);
+      }
+      known = std::exchange(tally_, std::move(before));
+    }
+    tally_.legal += known->legal;
+    tally_.reasons.add(known->reasons);
   }
 
   Arch arch_;
   KernelKind kind_;
   const LeverTable& table_;
-  const std::function<void(const Config&)>& visit_;
+  const std::function<bool(const Config&)>& visit_;
   std::vector<Stage> stages_;
   std::vector<uint64_t> below_;  // [stage] points that share its levers
   uint64_t points_ = 0;
   Config config_;
-  Reasons reasons_;
+  bool listing_ = true;
+  Tally tally_;
+  std::map<Copy, std::optional<Tally>> counted_;
 };
 
 const FamilySpace* find_family(Family family) {
@@ -197,7 +228,7 @@ int32_t lever_index(std::string_view name) {
 }
 
 SpaceCounts enumerate_space(Arch arch, KernelKind kind, const Pins& pins,
-                            const std::function<void(const Config&)>& visit) {
+                            const std::function<bool(const Config&)>& visit) {
   SpaceCounts counts;
   for (const FamilySpace& family : family_spaces) {
     const LeverTable table = values_of(family, pins);

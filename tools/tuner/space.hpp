@@ -33,10 +33,10 @@ Config with_pins(Config config, const Pins& pins);
 
 int32_t lever_index(std::string_view name);  // its line in levers.def, -1 when there is no such lever
 
-// Calls `visit` for every legal point, its Run levers at their pin or default. A pinned lever takes its pin alone,
-// whether space.toml lists that value or not.
+// Calls `visit` for every legal point, its Run levers at their pin or default, until it returns false; counts all of
+// them. A pinned lever takes its pin alone, whether space.toml lists that value or not.
 SpaceCounts enumerate_space(Arch arch, KernelKind kind, const Pins& pins,
-                            const std::function<void(const Config&)>& visit);
+                            const std::function<bool(const Config&)>& visit);
 
 // Legal Configs that differ from `config` in one lever: the next value either way for a number, every other one for an
 // enum. Two levers move together where a rule ties them: tile_m takes token_granularity along when that is the whole

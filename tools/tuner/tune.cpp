@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -69,8 +71,14 @@ void set_defaults(TuneRun& run) {
   std::copy_if(run.date.begin(), run.date.end(), std::back_inserter(run.run_id),
                [](char letter) { return letter != '-' && letter != ':'; });
   run.run_id += fmt::format("-{}", ::getpid());  // two runs may begin in one second and write one table
+}
+
+// Once the run is sure to do something: a request that is refused leaves no file.
+void open_journal(TuneRun& run) {
+  const TuneOptions& options = run.options;
   if (!run.journal.open(options.journal)) {
-    throw harness::InputError(fmt::format("{} cannot be written; give --out in a folder that can", options.journal));
+    fmt::print(stderr, "the journal {} cannot be written ({}), so there is none\n", options.journal,
+               std::strerror(errno));
   }
   run.journal.write("run", {{"id", run.run_id},
                             {"gpu", std::string(run.target.device.name)},
@@ -250,6 +258,7 @@ int tune(const TuneOptions& options) {
   const Cache cache;
   measure_roofs(run);
   if (!interrupted()) rank_cells(run);
+  open_journal(run);
   if (!interrupted()) compile_candidates(run);
   const bool all_ranked =
       std::all_of(run.cells.begin(), run.cells.end(), [](const Cell& c) { return c.model != nullptr; });

@@ -55,7 +55,6 @@ void Variants::compile(const std::vector<Variant*>& wanted, const PoolOptions& o
 void Variants::settle(Variant& variant) {
   const CompileOutcome& outcome = variant.outcome;
   totals_.compile_seconds += outcome.seconds;
-  totals_.largest_seconds = std::max(totals_.largest_seconds, outcome.seconds);
   if (!outcome.ok) {
     ++totals_.failed;
     variant.dropped = outcome.why;

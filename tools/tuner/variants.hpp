@@ -28,7 +28,6 @@ struct Variant {
 struct CompileTotals {
   size_t asked = 0, compiled = 0, from_cache = 0, failed = 0, spilled = 0, duplicates = 0;
   double compile_seconds = 0;  // of NVRTC, over all workers
-  double largest_seconds = 0;
 };
 
 class Variants {

@@ -8,6 +8,7 @@
 #include <fulcrum/host/error.hpp>
 
 #include <cerrno>
+#include <cstdlib>
 #include <fcntl.h>
 #include <string>
 #include <sys/file.h>
@@ -26,6 +27,7 @@ constexpr const char* errno_text(int error) {
     case ENOSPC:
     case EDQUOT: return "no space left";
     case EISDIR: return "it is a folder";
+    case ENODEV: return "it is a device";
     case ENOTDIR: return "a part of its path is not a folder";
     case EMFILE:
     case ENFILE: return "too many open files";
@@ -64,8 +66,9 @@ inline Status read_file(const char* path, std::string& content) {
   Descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return file_error("open the file", errno);
   struct stat facts {};
-  if (::fstat(file.get(), &facts) == 0 && facts.st_size > 0)
-    content.reserve(content.size() + static_cast<size_t>(facts.st_size));
+  const bool known = ::fstat(file.get(), &facts) == 0;
+  if (known && S_ISCHR(facts.st_mode)) return file_error("read the file", ENODEV);  // /dev/zero has no end
+  if (known && facts.st_size > 0) content.reserve(content.size() + static_cast<size_t>(facts.st_size));
   char buffer[1 << 16];  // one system call per 64 KiB: a cubin takes one or two
   for (;;) {
     const ssize_t count = ::read(file.get(), buffer, sizeof buffer);
@@ -90,6 +93,14 @@ inline Status write_all(int fd, const std::string& content) {
 }
 
 }  // namespace detail
+
+/// The file that `path` names once its links are followed; `path` itself where nothing is there yet.
+inline std::string resolve_links(const std::string& path) {
+  char* found = ::realpath(path.c_str(), nullptr);
+  std::string resolved = found != nullptr ? found : path;
+  std::free(found);
+  return resolved;
+}
 
 /// Writes `content` to `temporary`, forces it to the disk and renames it to `path`. Removes `temporary` on failure.
 inline Status publish_file(const std::string& path, const std::string& temporary, const std::string& content) {

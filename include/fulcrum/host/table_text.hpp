@@ -298,7 +298,8 @@ inline std::string Table::to_text() const {
 }
 
 inline Status Table::write(const char* path) const {
-  return publish_file(path, std::string(path) + ".tmp." + std::to_string(::getpid()), to_text());
+  const std::string target = resolve_links(path);  // a rename would take the place of a link
+  return publish_file(target, target + ".tmp." + std::to_string(::getpid()), to_text());
 }
 
 inline Result<Table> Table::load(const char* path) {

@@ -20,6 +20,8 @@
 FULCRUM_NAMESPACE_BEGIN
 namespace jit {
 
+inline constexpr const char* compiler_name = "NVRTC";
+
 inline constexpr const char* nvrtc_missing_rule =
     "NVRTC (libnvrtc.so.13) was not found; kernels that are compiled in still work. Install the CUDA toolkit 13.0 or "
     "newer (Debian package cuda-nvrtc-13-0, or pip install nvidia-cuda-nvrtc), or set FULCRUM_NVRTC to the file or its "

@@ -5,6 +5,7 @@
 
 #include <emulator/host.h>
 #include <fmt/format.h>
+#include <fulcrum/jit/nvrtc.hpp>
 
 #include <cstdlib>
 #include <map>
@@ -57,6 +58,12 @@ ProblemSet& problems_for(const KernelKind& kind, uint32_t tile_m) {
 }
 
 }  // namespace
+
+void check_emulator_settings() {
+  (void)seeds_asked_for();
+  (void)case_size_asked_for();
+  (void)require(jit::find_nvrtc());
+}
 
 void check_variant(const char* config_text, const KernelKind& kind) {
   const Config config = read_config(config_text);

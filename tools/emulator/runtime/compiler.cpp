@@ -1,4 +1,6 @@
 // Variants by g++; see the twin of jit/nvrtc.hpp.
+#include <fulcrum_embedded_headers.hpp>
+
 #include <fulcrum/host/file.hpp>
 #include <fulcrum/host/hash.hpp>
 #include <fulcrum/jit/nvrtc.hpp>
@@ -8,6 +10,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
+#include <utility>
+
+#include "harness/run_program.hpp"
 
 namespace fulcrum::jit {
 namespace {
@@ -15,7 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Frames without cleanups need no personality, and a fault unwinds through them all the same.
-constexpr const char* flags = "-std=c++20 -O1 -fPIC -shared -fno-exceptions -fno-rtti -fvisibility=hidden -w -nostdlib";
+constexpr const char* flags[] = {"-std=c++20",          "-O1", "-fPIC",    "-shared", "-fno-exceptions", "-fno-rtti",
+                                 "-fvisibility=hidden", "-w",  "-nostdlib"};
 
 std::vector<std::string> folders_of(const std::string& path) {
   const size_t colon = path.find(':');
@@ -37,6 +44,17 @@ void add_folder(Fnv128& hash, const std::string& folder) {
   }
 }
 
+// Is every header that this program was built with still what the folder has? Host code knows the structures of the old
+// ones, which a variant of the new ones would read wrongly.
+bool is_as_built(const std::string& folder) {
+  for (uint64_t i = 0; i < num_embedded_headers; ++i) {
+    std::string text;
+    if (!read_file((folder + "/" + embedded_headers[i].path).c_str(), text).ok() || text != embedded_headers[i].text)
+      return false;
+  }
+  return true;
+}
+
 // The kernel's name is the last source's file name; its parameter's type is what the compiler deduces.
 std::string entry_lines(const std::string& entry) {
   return fmt::format(
@@ -53,7 +71,8 @@ Result<NvrtcFile> find_nvrtc(const char*) {
   const char* named = std::getenv("FULCRUM_EMULATOR_PATH");
   NvrtcFile file{named != nullptr ? named : FULCRUM_EMULATOR_PATH, {}};
   Fnv128 hash;
-  hash.add_text(fmt::format("g++ {}.{}.{} {}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__, flags));
+  hash.add_text(fmt::format("g++ {}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__));
+  for (const char* flag : flags) hash.add_text(flag);
   for (const std::string& folder : folders_of(file.path)) {
     if (!fs::is_directory(folder)) {
       return make_error(Code::not_found,
@@ -61,6 +80,11 @@ Result<NvrtcFile> find_nvrtc(const char*) {
                         "not there any more; set FULCRUM_EMULATOR_PATH to tools/emulator/include:include of one");
     }
     add_folder(hash, folder);
+  }
+  if (named == nullptr && !is_as_built(folders_of(file.path).back())) {
+    return make_error(Code::unsupported,
+                      "headers under include/ have changed since the emulator was built; build it again, as "
+                      "tools/fulcrum does by itself");
   }
   file.build = hash.hex();
   return file;
@@ -76,12 +100,14 @@ CompileOutput compile_with(const Nvrtc& compiler, const CompileInput& input) {
   const std::string base = std::string(folder) + "/variant";
   const std::string entry = input.file_name.substr(0, input.file_name.rfind('.'));
   Status status = publish_file(base + ".cpp", base + ".tmp", input.source + entry_lines(entry));
-  std::string command = fmt::format("g++ {}", flags);
-  for (const std::string& include : folders_of(compiler.path)) command += fmt::format(" -I'{}'", include);
-  command += fmt::format(" {0}.cpp -o {0}.so >{0}.log 2>&1", base);
-  const bool compiled = status.ok() && std::system(command.c_str()) == 0;
-  (void)read_file((base + ".log").c_str(), output.log);
-  output.ok = compiled && read_file((base + ".so").c_str(), output.code).ok();
+  std::vector<std::string> command{compiler_name};
+  command.insert(command.end(), std::begin(flags), std::end(flags));
+  for (const std::string& include : folders_of(compiler.path)) command.push_back("-I" + include);
+  command.insert(command.end(), {base + ".cpp", "-o", base + ".so"});
+  harness::ProgramRun run;
+  if (status.ok()) run = harness::run_program(command);
+  output.log = std::move(run.output);
+  output.ok = run.exit_code == 0 && read_file((base + ".so").c_str(), output.code).ok();
   if (!output.ok && output.log.find("error") == std::string::npos) output.log += "error: g++ did not run";
   std::error_code ignored;
   fs::remove_all(folder, ignored);

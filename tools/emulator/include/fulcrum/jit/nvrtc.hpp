@@ -15,6 +15,8 @@
 FULCRUM_NAMESPACE_BEGIN
 namespace jit {
 
+inline constexpr const char* compiler_name = "g++";
+
 struct NvrtcFile {
   std::string path;  // of the include folders
   std::string build;
